@@ -1,0 +1,70 @@
+"""A benchmark: three lists of graphs and what one has to know to train and score on them."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from torch_geometric.data import Data
+
+Level = Literal["graph", "node"]
+Counted = Literal["edges", "arcs"]
+
+
+class Splits(NamedTuple):
+    """What a reader of a data set gives back."""
+
+    train: list[Data]
+    val: list[Data]
+    test: list[Data]
+    source: str
+
+
+@dataclass(frozen=True)
+class SplitStatistics:
+    """Size of one split, as tables of data sets show it."""
+
+    graphs: int
+    average_nodes: float
+    average_edges: float
+    counted: Counted  # whether `average_edges` counts undirected edges, or arcs, twice as many
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmark:
+    """Graphs with known labels, split into training, validation and test.
+
+    Each graph has `x` [nodes, features], `y` and `edge_index` with both directions of every edge. Graphs that
+    were cut out of a larger one keep `node_id`, so that nodes seen in training can be told from new ones.
+    """
+
+    name: str
+    train: list[Data]
+    val: list[Data]
+    test: list[Data]
+    num_states: int  # values a label can take
+    num_tasks: int  # labels per node: y is [nodes] for one, [nodes, tasks] for more
+    level: Level  # what counts as right: a "graph" with every node right, or each "node"
+    counted: Counted  # what the benchmark's tables count
+    source: str  # where the data came from, and what of it is not original
+
+    @property
+    def num_features(self) -> int:
+        """Length of a node's feature vector."""
+        return int(self.train[0].num_node_features)
+
+    def statistics(self) -> dict[str, SplitStatistics]:
+        """Number of graphs and their average size, by split."""
+        splits = {"train": self.train, "val": self.val, "test": self.test}
+        return {name: split_statistics(graphs, self.counted) for name, graphs in splits.items()}
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}={split.graphs}" for name, split in self.statistics().items())
+        return f"{type(self).__name__}({self.name!r}, {sizes}, source={self.source!r})"
+
+
+def split_statistics(graphs: list[Data], counted: Counted) -> SplitStatistics:
+    """Number of graphs and their average size; zero where there is no graph."""
+    count = max(len(graphs), 1)
+    nodes = sum(int(graph.num_nodes) for graph in graphs)
+    arcs = sum(int(graph.edge_index.shape[1]) for graph in graphs)
+    edges = arcs / 2 if counted == "edges" else arcs
+    return SplitStatistics(len(graphs), nodes / count, edges / count, counted)

@@ -1,0 +1,189 @@
+"""Handwritten digits on graphs whose labels follow a known Markov field: a made set that needs no file.
+
+Each node shows a digit, blurred by noise and partly covered. Neighbours tend to show equal or successive digits,
+so a node that cannot be read alone can often be told from its neighbours' labels. Since the field that drew the
+labels is known, so is the best that any method could do with a given reader of single digits.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from accord.datasets._benchmark import Benchmark
+from accord.errors import OptionError
+from accord.field import PairwiseField
+from accord.graphs import graph_topology
+from accord.inference import sample_exact
+
+NUM_DIGITS = 10
+POOL_SHARES = (0.5, 0.15, 0.35)  # of each digit's images, for train, val, test: no image is in two of them
+
+
+@dataclass(frozen=True)
+class DigitsTruth:
+    """The field that drew the labels; the same on every node and edge."""
+
+    node: Tensor  # [states], log prior
+    edge: Tensor  # [states, states], symmetric log-potential
+
+    def field(self, data: Data, evidence: Tensor | None = None) -> PairwiseField:
+        """The true field on a graph (or PyG batch), with what is known of each node's image.
+
+        Args:
+            data: the graph or batch.
+            evidence: [nodes, states], log-likelihood of each node's image given its digit, up to a constant a
+                node; None for the field before any image was seen.
+        """
+        topology = graph_topology(data)
+        node = self.node.expand(topology.num_nodes, -1)
+        return PairwiseField(
+            topology.edge_index,
+            node if evidence is None else node + evidence,
+            self.edge.expand(topology.num_edges, -1, -1),
+            topology.graph,
+            topology.num_graphs,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DigitsBenchmark(Benchmark):
+    """A benchmark that knows the field its labels were drawn from; `node_id` is the number of a node's image."""
+
+    truth: DigitsTruth
+
+
+@dataclass(frozen=True, kw_only=True)
+class DigitsOptions:
+    """How graphs, labels and images are drawn."""
+
+    min_nodes: int = 8
+    max_nodes: int = 14
+    extra_edges: int = 2  # on top of a random tree: loops, yet the treewidth is at most 1 + extra_edges
+    equal: float = 2.5  # log-potential of neighbours that show the same digit
+    successive: float = 2.0  # of neighbours one apart, 9 and 0 included, so that all digits are equally frequent
+    noise: float = 0.35  # standard deviation; pixels run from 0 to 1
+    occlusion: int = 4  # side of the covered square; images are 8 x 8
+
+    def __post_init__(self) -> None:
+        wrong = next((rule for rule, holds in self._rules().items() if not holds), None)
+        if wrong is not None:
+            raise OptionError(f"make_digits: {self} does not satisfy {wrong}. Change one of these settings.")
+
+    def _rules(self) -> dict[str, bool]:
+        missing = (self.min_nodes - 1) * (self.min_nodes - 2) // 2  # pairs that a tree leaves without an edge
+        return {
+            "1 <= min_nodes <= max_nodes": 1 <= self.min_nodes <= self.max_nodes,
+            f"0 <= extra_edges <= {missing} (pairs without an edge)": 0 <= self.extra_edges <= missing,
+            "noise >= 0": self.noise >= 0,
+            "0 <= occlusion <= 8": 0 <= self.occlusion <= 8,
+        }
+
+
+def make_digits(
+    num_train: int = 100, num_val: int = 50, num_test: int = 200, seed: int = 0, **options: float
+) -> DigitsBenchmark:
+    """Draw graphs, their labels from a known field, and an image for each label.
+
+    Splits have streams of their own: asking for more test graphs leaves the training graphs as they were.
+
+    Args:
+        num_train: number of training graphs.
+        num_val: number of validation graphs.
+        num_test: number of test graphs.
+        seed: the same seed gives the same data.
+        **options: see `DigitsOptions`.
+    """
+    for name, count in (("num_train", num_train), ("num_val", num_val), ("num_test", num_test)):
+        if count < 1:
+            raise OptionError(f"make_digits: {name} is {count}, but each split needs at least one graph.")
+    chosen = DigitsOptions(**options)  # type: ignore[arg-type]
+    truth = digits_truth(chosen.equal, chosen.successive)
+    images, pools = _digit_images(np.random.default_rng(seed))
+    streams = np.random.default_rng(seed).spawn(3)
+    train, val, test = (
+        _draw_graphs(count, truth, images, pool, chosen, stream)
+        for count, pool, stream in zip((num_train, num_val, num_test), pools, streams, strict=True)
+    )
+    return DigitsBenchmark(
+        name="digits",
+        train=train,
+        val=val,
+        test=test,
+        num_states=NUM_DIGITS,
+        num_tasks=1,
+        level="graph",
+        counted="edges",
+        source=f"make_digits(seed={seed}): scikit-learn's digits on random graphs",
+        truth=truth,
+    )
+
+
+def digits_truth(equal: float, successive: float) -> DigitsTruth:
+    """Neighbours like equal or successive digits; by symmetry every digit is equally likely at every node."""
+    same = torch.eye(NUM_DIGITS)
+    follows = same.roll(1, dims=1)
+    return DigitsTruth(torch.zeros(NUM_DIGITS), equal * same + successive * (follows + follows.t()))
+
+
+def random_edges(num_nodes: int, extra_edges: int, random: np.random.Generator) -> np.ndarray:
+    """A random connected graph: a tree grown node by node, then edges between pairs that have none.
+
+    Returns:
+        [2, num_nodes - 1 + extra_edges], each undirected edge once, lower node first.
+    """
+    tree = {(int(random.integers(node)), node) for node in range(1, num_nodes)}
+    free = [pair for pair in zip(*np.triu_indices(num_nodes, 1), strict=True) if pair not in tree]
+    chosen = random.choice(len(free), extra_edges, replace=False) if extra_edges else []
+    return np.array([*sorted(tree), *(free[at] for at in chosen)], dtype=np.int64).reshape(-1, 2).T
+
+
+def _draw_graphs(
+    count: int,
+    truth: DigitsTruth,
+    images: np.ndarray,
+    pool: list[np.ndarray],
+    options: DigitsOptions,
+    random: np.random.Generator,
+) -> list[Data]:
+    """The graphs of one split; `pool` lists the images of each digit that it may use."""
+    generator = torch.Generator().manual_seed(int(random.integers(2**62)))
+    graphs = []
+    for _ in range(count):
+        num_nodes = int(random.integers(options.min_nodes, options.max_nodes + 1))
+        once = torch.from_numpy(random_edges(num_nodes, options.extra_edges, random))
+        graph = Data(edge_index=torch.cat([once, once.flip(0)], 1), num_nodes=num_nodes)
+        labels = sample_exact(truth.field(graph), 1, generator=generator)[0]
+        chosen = np.array([random.choice(pool[label]) for label in labels.tolist()])
+        x = torch.from_numpy(_spoil(images[chosen], options, random))
+        graphs.append(
+            Data(x=x, y=labels, edge_index=graph.edge_index, node_id=torch.from_numpy(chosen))
+        )
+    return graphs
+
+
+def _digit_images(random: np.random.Generator) -> tuple[np.ndarray, list[list[np.ndarray]]]:
+    """Images [images, 8, 8] from 0 to 1, and for each split the images of each digit that belong to it."""
+    from sklearn.datasets import load_digits  # a second to import, and of no use to anyone else in the core
+
+    images, digits = load_digits(return_X_y=True)
+    pools: list[list[np.ndarray]] = [[], [], []]
+    for digit in range(NUM_DIGITS):
+        members = random.permutation(np.flatnonzero(digits == digit))
+        cuts = np.round(np.cumsum(POOL_SHARES)[:-1] * members.size).astype(int)
+        for pool, part in zip(pools, np.split(members, cuts), strict=True):
+            pool.append(part)
+    return images.reshape(-1, 8, 8) / images.max(), pools
+
+
+def _spoil(images: np.ndarray, options: DigitsOptions, random: np.random.Generator) -> np.ndarray:
+    """Add noise to [nodes, 8, 8] images, cover a square at a random place, and lay each out as one row."""
+    count, side = images.shape[0], images.shape[1]
+    top, left = random.integers(0, side - options.occlusion + 1, (2, count, 1, 1))
+    row, column = np.arange(side)[:, None], np.arange(side)[None, :]
+    covered = (row >= top) & (row < top + options.occlusion) & (column >= left) & (column < left + options.occlusion)
+    noisy = np.clip(images + random.normal(0, options.noise, images.shape), 0, 1)
+    spoilt: np.ndarray = np.where(covered, 0, noisy).reshape(count, -1).astype(np.float32)
+    return spoilt

@@ -1,0 +1,23 @@
+"""Pairwise fields: log-potentials on nodes and edges, and how pseudomarginals combine into them."""
+
+from accord.field._field import PairwiseField
+from accord.field._pseudomarginals import (
+    NORMALISERS,
+    Combination,
+    Normaliser,
+    Pseudomarginals,
+    node_marginals,
+    own_sums,
+    symmetrise,
+)
+
+__all__ = [
+    "NORMALISERS",
+    "Combination",
+    "Normaliser",
+    "PairwiseField",
+    "Pseudomarginals",
+    "node_marginals",
+    "own_sums",
+    "symmetrise",
+]

@@ -1,0 +1,240 @@
+"""The pairwise conditional random field: what inference solves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from accord.errors import FieldError, GraphError, InfeasibleError, InputTypeError
+from accord.field._checks import (
+    broadcast_replicas,
+    check_edges_once,
+    check_labels,
+    check_potentials,
+    check_same_device,
+)
+from accord.graphs import Peeling, check_edge_index, check_graph_vector, check_integer, peel
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseField:
+    """Log-potentials of a pairwise CRF on one graph, or on a batch of graphs side by side (Eq. 2).
+
+    log p(y) = sum_s node[s, y_s] + sum_(s,t) edge[(s,t), y_s, y_t] - log Z
+
+    Every undirected edge appears once; its table is indexed [state of source, state of target]. Leading replica
+    axes hold many fields on the same graph; node and edge potentials broadcast against each other. -inf means
+    forbidden.
+
+    Args:
+        edge_index: [2, edges].
+        node: [*replicas, nodes, states], float32 or float64.
+        edge: [*replicas, edges, states, states], same dtype.
+        graph: [nodes], which graph of a batch a node belongs to; None for a single graph.
+        num_graphs: how many graphs there are, where the last may have no nodes.
+    """
+
+    edge_index: Tensor
+    node: Tensor
+    edge: Tensor
+    graph: Tensor = field(default=None)  # type: ignore[assignment]  # filled in below: never None after that
+    num_graphs: int = field(default=None)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        where = "PairwiseField"
+        self._check_potentials(where)
+        num_nodes = self.num_nodes
+        edge_index = check_edge_index(self.edge_index, num_nodes, where)
+        if self.num_graphs is not None and (not isinstance(self.num_graphs, int) or self.num_graphs < 1):
+            raise GraphError(f"{where}: num_graphs is {self.num_graphs!r}, but a batch has at least one graph.")
+        if self.graph is None:
+            graph = torch.zeros(num_nodes, dtype=torch.long, device=edge_index.device)
+            num_graphs = self.num_graphs or 1
+        else:
+            graph, num_graphs = check_graph_vector(self.graph, num_nodes, self.num_graphs, where)
+        check_same_device(where, edge_index=edge_index, node=self.node, edge=self.edge, graph=graph)
+        check_edges_once(edge_index, graph, where)
+        object.__setattr__(self, "edge_index", edge_index)
+        object.__setattr__(self, "graph", graph)
+        object.__setattr__(self, "num_graphs", num_graphs)
+        self._check_edge_count(where)
+
+    def _check_potentials(self, where: str) -> None:
+        """Potentials by themselves and against each other."""
+        node = check_potentials(self.node, "node", "nodes, states", where)
+        edge = check_potentials(self.edge, "edge", "edges, states, states", where)
+        if node.shape[-1] < 1:
+            raise FieldError(f"{where}: node potentials have no states. Give each node at least one.")
+        if edge.shape[-2:] != (node.shape[-1],) * 2:
+            raise FieldError(
+                f"{where}: edge potentials have {list(edge.shape[-2:])} states but node potentials have "
+                f"{node.shape[-1]}. Build both with the same number of states."
+            )
+        if node.dtype != edge.dtype:
+            raise InputTypeError(
+                f"{where}: node potentials are {node.dtype}, edge potentials {edge.dtype}. Convert one of them."
+            )
+        broadcast_replicas(where, node=node.shape[:-2], edge=edge.shape[:-3])
+
+    def _check_edge_count(self, where: str) -> None:
+        if self.edge.shape[-3] != self.num_edges:
+            raise FieldError(
+                f"{where}: there are {self.num_edges} edges but {self.edge.shape[-3]} edge tables. "
+                "Give one table for each column of edge_index."
+            )
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes, in all graphs together."""
+        return int(self.node.shape[-2])
+
+    @property
+    def num_edges(self) -> int:
+        """How many undirected edges, in all graphs together."""
+        return int(self.edge_index.shape[1])
+
+    @property
+    def num_states(self) -> int:
+        """How many values a label can take."""
+        return int(self.node.shape[-1])
+
+    @property
+    def replicas(self) -> torch.Size:
+        """Common shape of the replica axes; empty for an ordinary field."""
+        return broadcast_replicas("PairwiseField", node=self.node.shape[:-2], edge=self.edge.shape[:-3])
+
+    @cached_property
+    def peeling(self) -> Peeling:
+        """Which nodes hang on trees, and which lie on loops."""
+        return peel(self.edge_index, self.num_nodes)
+
+    def expanded(self) -> tuple[Tensor, Tensor]:
+        """Node [R, nodes, states] and edge [R, edges, states, states] with all replica axes in one."""
+        node = self.node.expand(*self.replicas, *self.node.shape[-2:])
+        edge = self.edge.expand(*self.replicas, *self.edge.shape[-3:])
+        count = self.replicas.numel()
+        return node.reshape(count, *node.shape[-2:]), edge.reshape(count, *edge.shape[-3:])
+
+    def with_potentials(self, node: Tensor | None = None, edge: Tensor | None = None) -> "PairwiseField":
+        """The same graphs with other potentials; the edge index is not checked again."""
+        other = object.__new__(PairwiseField)
+        for name in ("edge_index", "graph", "num_graphs"):
+            object.__setattr__(other, name, getattr(self, name))
+        object.__setattr__(other, "node", self.node if node is None else node)
+        object.__setattr__(other, "edge", self.edge if edge is None else edge)
+        where = "PairwiseField.with_potentials"
+        other._check_potentials(where)
+        other._check_edge_count(where)
+        check_same_device(where, edge_index=other.edge_index, node=other.node, edge=other.edge)
+        if other.num_nodes != self.num_nodes:
+            raise FieldError(
+                f"{where}: the graph has {self.num_nodes} nodes, the new node potentials "
+                f"{other.num_nodes}. Build a new PairwiseField for another graph."
+            )
+        if "peeling" in self.__dict__:
+            other.__dict__["peeling"] = self.peeling
+        return other
+
+    def to(self, target: torch.device | str | torch.dtype) -> "PairwiseField":
+        """The same field on another device or in another precision."""
+        keep = isinstance(target, torch.dtype)  # a precision is for the potentials alone
+        return PairwiseField(
+            self.edge_index if keep else self.edge_index.to(target),
+            self.node.to(target),
+            self.edge.to(target),
+            self.graph if keep else self.graph.to(target),
+            self.num_graphs,
+        )
+
+    def score(self, labels: Tensor) -> Tensor:
+        """Unnormalised log-probability of a labelling, one for each graph.
+
+        Args:
+            labels: [*leading, nodes]; leading axes broadcast against the replicas, so many labellings can be
+                scored at once.
+
+        Returns:
+            [*leading, graphs].
+        """
+        where = "PairwiseField.score"
+        labels = check_labels(labels, self.num_nodes, self.num_states, 0, where)
+        check_same_device(where, node=self.node, labels=labels)
+        lead = broadcast_replicas(where, labels=labels.shape[:-1], field=self.replicas)
+        labels = labels.expand(*lead, self.num_nodes)
+        node = self.node.expand(*lead, *self.node.shape[-2:]).gather(-1, labels[..., None])[..., 0]
+        pair = labels[..., self.edge_index[0]] * self.num_states + labels[..., self.edge_index[1]]
+        edge = self.edge.flatten(-2).expand(*lead, self.num_edges, -1).gather(-1, pair[..., None])[..., 0]
+        total = node.new_zeros(*lead, self.num_graphs)
+        total = total.index_add(-1, self.graph, node)
+        return total.index_add(-1, self.graph[self.edge_index[0]], edge)
+
+    def clamp(self, labels: Tensor) -> "PairwiseField":
+        """Fix labels that are known: all other states of those nodes become forbidden.
+
+        Args:
+            labels: [*replicas, nodes]; -1 leaves a node free.
+        """
+        where = "PairwiseField.clamp"
+        labels = check_labels(labels, self.num_nodes, self.num_states, -1, where)
+        check_same_device(where, node=self.node, labels=labels)
+        lead = broadcast_replicas(where, labels=labels.shape[:-1], field=self.replicas)
+        states = torch.arange(self.num_states, device=labels.device)
+        other = (labels[..., None] >= 0) & (labels[..., None] != states)
+        node = self.node.expand(*lead, *self.node.shape[-2:]).masked_fill(other, -torch.inf)
+        empty = (node == -torch.inf).all(-1)
+        if bool(empty.any()):
+            raise InfeasibleError(
+                f"{where}: node {int(empty.nonzero()[0, -1])} is clamped to a state that the field forbids. "
+                "Clamp it to another state or leave it free (-1)."
+            )
+        return self.with_potentials(node=node)
+
+    def forbid(
+        self, pairs: Tensor | Sequence[tuple[int, int]], edges: Tensor | None = None, symmetric: bool = True
+    ) -> "PairwiseField":
+        """Rule out pairs of states on the two ends of an edge.
+
+        Args:
+            pairs: [pairs, 2] states (a, b).
+            edges: columns of edge_index they apply to; None for every edge.
+            symmetric: (a, b) also rules out (b, a), since an undirected edge has no first end. False: the edge's
+                stored direction counts, (state of source, state of target), as sequences need.
+        """
+        where = "PairwiseField.forbid"
+        listed = _as_pairs(pairs, where)
+        if listed.numel() == 0:
+            return self
+        listed = check_integer(listed, "pairs", where).to(self.edge.device)
+        if listed.dim() != 2 or listed.shape[1] != 2:
+            raise FieldError(f"{where}: pairs have shape {list(listed.shape)}, but [pairs, 2] is needed.")
+        if int(listed.min()) < 0 or int(listed.max()) >= self.num_states:
+            raise FieldError(
+                f"{where}: pairs name states {int(listed.min())} to {int(listed.max())}; "
+                f"the field has states 0 to {self.num_states - 1}."
+            )
+        barred = torch.zeros(self.num_states, self.num_states, dtype=torch.bool, device=self.edge.device)
+        barred[listed[:, 0], listed[:, 1]] = True
+        if symmetric:
+            barred = barred | barred.t()
+        if edges is None:
+            return self.with_potentials(edge=self.edge.masked_fill(barred, -torch.inf))
+        chosen = torch.zeros(self.num_edges, dtype=torch.bool, device=self.edge.device)
+        chosen[self._check_edge_columns(edges, where)] = True
+        return self.with_potentials(edge=self.edge.masked_fill(chosen[:, None, None] & barred, -torch.inf))
+
+    def _check_edge_columns(self, edges: Tensor, where: str) -> Tensor:
+        columns = check_integer(edges, "edges", where).to(self.edge.device)
+        if columns.numel() and (int(columns.min()) < 0 or int(columns.max()) >= self.num_edges):
+            raise FieldError(f"{where}: edges must be columns 0 to {self.num_edges - 1} of edge_index.")
+        return columns
+
+
+def _as_pairs(pairs: Tensor | Sequence[tuple[int, int]], where: str) -> Tensor:
+    if isinstance(pairs, Tensor):
+        return pairs
+    try:
+        return torch.as_tensor([tuple(pair) for pair in pairs])
+    except (TypeError, ValueError, RuntimeError):
+        raise InputTypeError(f"{where}: pairs must be a [pairs, 2] tensor or a list of (state, state).") from None

@@ -1,0 +1,151 @@
+"""From any edge index to undirected edges held once, and the arcs that messages travel on."""
+
+import logging
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from accord.errors import GraphError, InputTypeError
+from accord.graphs._checks import check_edge_index, check_graph_vector
+
+log = logging.getLogger("accord.graphs")
+
+
+@dataclass(frozen=True)
+class Arcs:
+    """The two directions of every edge: arc `e` runs along edge `e` as stored, arc `edges + e` against it."""
+
+    source: Tensor  # [arcs]
+    target: Tensor  # [arcs]
+    reverse: Tensor  # [arcs]: the arc that runs the other way
+
+    @classmethod
+    def along(cls, edge_index: Tensor) -> "Arcs":
+        """Both directions of edges that are already held once."""
+        forward = torch.arange(edge_index.shape[1], device=edge_index.device)
+        return cls(
+            source=torch.cat([edge_index[0], edge_index[1]]),
+            target=torch.cat([edge_index[1], edge_index[0]]),
+            reverse=torch.cat([forward + edge_index.shape[1], forward]),
+        )
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Nodes and undirected edges of one graph, or of a batch of graphs side by side.
+
+    An edge keeps the direction in which it was first seen, so that oriented scorers can use it, and
+    remembers the column of the input it came from, so that its attributes can be carried along.
+    """
+
+    num_nodes: int
+    edge_index: Tensor  # [2, edges]: each undirected edge once, no self-loops
+    column: Tensor  # [edges]: where in the input the edge was first seen
+    graph: Tensor  # [nodes]: which graph of the batch
+    num_graphs: int
+    notes: tuple[str, ...] = ()  # what had to be cleaned up, for people
+
+    @property
+    def num_edges(self) -> int:
+        """How many undirected edges there are."""
+        return int(self.edge_index.shape[1])
+
+    @cached_property
+    def arcs(self) -> Arcs:
+        """Both directions of every edge."""
+        return Arcs.along(self.edge_index)
+
+    def carry(self, attributes: Tensor) -> Tensor:
+        """Attributes of the input's columns -> attributes of the edges: those of the first occurrence."""
+        if self.num_edges and attributes.shape[0] <= int(self.column.max()):
+            raise GraphError(
+                f"Topology.carry: {attributes.shape[0]} rows of edge attributes do not cover the edge_index they "
+                "belong to. Give one row for every column of the edge_index."
+            )
+        return attributes[self.column]
+
+
+def topology(
+    edge_index: Tensor, num_nodes: int, graph: Tensor | None = None, num_graphs: int | None = None
+) -> Topology:
+    """Hold every undirected edge once: O(E log E) time, O(E) memory.
+
+    Self-loops and repeats go; an edge given in one direction only counts like one given in both.
+
+    Args:
+        edge_index: [2, columns], any directions, repeats and self-loops allowed.
+        num_nodes: how many nodes there are; isolated ones need no edge.
+        graph: [nodes], which graph of a batch each node belongs to; None for a single graph.
+        num_graphs: how many graphs the batch has, where the last ones may be empty.
+    """
+    where = "topology"
+    if isinstance(num_nodes, bool) or not isinstance(num_nodes, int):
+        raise InputTypeError(f"{where}: num_nodes is a {type(num_nodes).__name__}, not an int.")
+    if num_nodes < 0:
+        raise GraphError(f"{where}: num_nodes is {num_nodes}, but a graph has 0 nodes or more.")
+    index = check_edge_index(edge_index, num_nodes, where)
+    if graph is None:
+        graph, count = torch.zeros(num_nodes, dtype=torch.long, device=index.device), num_graphs or 1
+    else:
+        graph, count = check_graph_vector(graph, num_nodes, num_graphs, where)
+
+    column = first_columns(index, num_nodes)
+    edges = index[:, column]
+    crossing = graph[edges[0]] != graph[edges[1]]
+    if bool(crossing.any()):
+        source, target = edges[:, crossing][:, 0].tolist()
+        raise GraphError(
+            f"{where}: the edge between nodes {source} and {target} joins graphs {int(graph[source])} and "
+            f"{int(graph[target])} of the batch. Give linked nodes the same graph number."
+        )
+    notes = _notes(index, edges.shape[1])
+    for note in notes:
+        log.info("topology: %s", note)
+    return Topology(num_nodes, edges, column, graph, count, notes)
+
+
+def first_columns(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """Columns where an undirected edge is seen for the first time, self-loops left out, in input order."""
+    low, high = edge_index.min(0).values, edge_index.max(0).values
+    proper = (low != high).nonzero().squeeze(1)
+    key = (low * num_nodes + high)[proper]
+    ordered, order = key.sort(stable=True)
+    first = torch.ones_like(ordered, dtype=torch.bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    columns: Tensor = proper[order[first]].sort().values
+    return columns
+
+
+def _notes(edge_index: Tensor, num_edges: int) -> tuple[str, ...]:
+    """Say what was removed beyond the usual 'both directions of everything'."""
+    notes = []
+    loops = int((edge_index[0] == edge_index[1]).sum())
+    if loops:
+        notes.append(f"{loops} self-loops removed")
+    columns = edge_index.shape[1] - loops
+    if columns not in (num_edges, 2 * num_edges):
+        notes.append(f"{columns} arcs merged into {num_edges} undirected edges")
+    elif columns == num_edges and num_edges:
+        notes.append("edges were given in one direction only; they count in both")
+    return tuple(notes)
+
+
+def graph_topology(data: Data) -> Topology:
+    """Topology of a PyG `Data`, or of a `Batch` with its graphs kept apart."""
+    if not isinstance(data, Data):
+        raise InputTypeError(
+            f"graph_topology: got a {type(data).__name__}, not a torch_geometric.data.Data. "
+            "Build one with Data(x=features, edge_index=edge_index)."
+        )
+    num_nodes = data.num_nodes
+    if num_nodes is None:
+        raise GraphError("graph_topology: the Data has no node features x and no num_nodes. Set one of them.")
+    edge_index = data.edge_index
+    if edge_index is None:
+        edge_index = torch.empty(2, 0, dtype=torch.long)
+    if isinstance(data, Batch) and data.batch is not None:
+        return topology(edge_index, int(num_nodes), data.batch, int(data.num_graphs))
+    return topology(edge_index, int(num_nodes))

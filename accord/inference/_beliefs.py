@@ -1,0 +1,135 @@
+"""What inference returns: beliefs at nodes and edges, and how they were reached."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from accord.errors import InfeasibleError
+from accord.field import PairwiseField
+from accord.inference._decoding import decode
+from accord.inference.kernels import Problem
+from accord.inference.kernels._reference import cavities, collect
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """Beliefs that messages stand for; edges and partition functions are computed when asked for.
+
+    Loopy graphs may not converge: the caller decides what that means, nothing is hidden.
+    """
+
+    field: PairwiseField
+    semiring: str
+    messages: Tensor  # [*replicas, arcs, states]: normalised logs; arc e runs along edge e, arc edges + e against it
+    converged: Tensor  # [*replicas, graphs]
+    sweeps: Tensor  # [*replicas, graphs]
+    residual: Tensor  # [*replicas, graphs]: largest change of a log-message in the last sweep
+    backend: str  # which kernel passed the messages
+    problem: Problem  # the field as the kernel saw it
+
+    def _unflatten(self, values: Tensor) -> Tensor:
+        return values.reshape(*self.field.replicas, *values.shape[1:])
+
+    @cached_property
+    def _flat_messages(self) -> Tensor:
+        return self.messages.reshape(self.field.replicas.numel(), *self.messages.shape[-2:])
+
+    @cached_property
+    def _node_totals(self) -> Tensor:
+        """Unnormalised node beliefs [R, nodes, states]."""
+        totals = collect(self.problem, self._flat_messages).join()
+        barred = (totals == -torch.inf).all(-1)
+        if bool(barred.any()):
+            raise InfeasibleError(
+                f"propagate: every state of node {int(barred.nonzero()[0, -1])} is forbidden. "
+                "Relax its potentials, its clamped label or the forbidden pairs around it."
+            )
+        return totals
+
+    @cached_property
+    def _edge_totals(self) -> Tensor:
+        """Unnormalised edge beliefs [R, edges, states, states]."""
+        problem, messages = self.problem, self._flat_messages
+        near, far = cavities(problem, messages, collect(problem, messages)).chunk(2, dim=-2)
+        return problem.edge / problem.appearance[..., None, None] + near[..., :, None] + far[..., None, :]
+
+    @cached_property
+    def node(self) -> Tensor:
+        """[*replicas, nodes, states]: log-marginals ("sum"), or max-marginals whose best state is 0 ("max")."""
+        if self.semiring == "sum":
+            return self._unflatten(self._node_totals.log_softmax(-1))
+        return self._unflatten(self._node_totals - self._node_totals.amax(-1, keepdim=True))
+
+    @cached_property
+    def edge(self) -> Tensor:
+        """[*replicas, edges, states, states]: the same for the two ends of each edge."""
+        totals = self._edge_totals.flatten(-2)
+        shifted = totals.log_softmax(-1) if self.semiring == "sum" else totals - totals.amax(-1, keepdim=True)
+        return self._unflatten(shifted.view_as(self._edge_totals))
+
+    @cached_property
+    def log_partition(self) -> Tensor:
+        """[*replicas, graphs]: Bethe (or tree-reweighted) log-partition ("sum"); score of `decode()` ("max").
+
+        In terms of messages: sum_s log Z_s + sum_st rho_st (log Z_st - log Z_s - log Z_t), which is stationary in the
+        messages at a fixed point, exact on forests, and with "spanning" appearance an upper bound once converged.
+        """
+        if self.semiring == "max":
+            return self.field.score(self.decode())
+        field, problem = self.field, self.problem
+        node = self._node_totals.logsumexp(-1)
+        edge = self._edge_totals.flatten(-2).logsumexp(-1)
+        source, target = field.edge_index
+        bethe = problem.appearance * (edge - node[..., source] - node[..., target])
+        total = node.new_zeros(node.shape[0], field.num_graphs)
+        total = total.index_add(-1, field.graph, node).index_add(-1, field.graph[source], bethe)
+        return self._unflatten(total)
+
+    def decode(self) -> Tensor:
+        """One labelling that fits together [*replicas, nodes].
+
+        Whatever hangs on trees is an exact optimum given the rest, so forests are solved exactly, ties included.
+        On loops: each node's best state, then single-node changes while they raise the joint score. Forbidden pairs
+        are repaired. For the best state of each node on its own take `beliefs.node.argmax(-1)`.
+
+        Raises:
+            InfeasibleError: no labelling without forbidden states or pairs was found.
+        """
+        return self._labels
+
+    @cached_property
+    def _labels(self) -> Tensor:
+        return decode(self.field, self.node.detach())
+
+
+@dataclass(frozen=True, eq=False)
+class ExactBeliefs:
+    """Beliefs without approximation, with the same attributes as those of `propagate`."""
+
+    field: PairwiseField
+    semiring: str
+    node: Tensor  # [*replicas, nodes, states]
+    edge: Tensor  # [*replicas, edges, states, states]
+    log_partition: Tensor  # [*replicas, graphs]: log Z ("sum"), score of the optimum ("max")
+    labels: Tensor  # [*replicas, nodes]: an optimum
+
+    @property
+    def converged(self) -> Tensor:
+        """All true: there is nothing to iterate."""
+        return torch.ones_like(self.log_partition, dtype=torch.bool)
+
+    @property
+    def sweeps(self) -> Tensor:
+        """All zero."""
+        return torch.zeros_like(self.log_partition, dtype=torch.long)
+
+    @property
+    def residual(self) -> Tensor:
+        """All zero."""
+        return torch.zeros_like(self.log_partition)
+
+    def decode(self) -> Tensor:
+        """A labelling [*replicas, nodes] with the highest joint score."""
+        return self.labels

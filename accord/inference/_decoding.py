@@ -1,0 +1,148 @@
+"""From beliefs to one labelling: exact where the graph hangs on trees, polished where it has loops.
+
+1. Fold: leaves tell their parents the best score of their subtree, round by round, until only the core is left.
+2. Core: each node takes its best state, then single-node moves while one raises the joint score.
+3. Unfold: outwards again, each leaf takes its best state given its parent's.
+
+A tree's core is a single node, so trees come out exact. Forbidden pairs count before the score, so a move that
+repairs one is always taken; where such moves get stuck, the component is solved exactly by elimination.
+"""
+
+import numpy as np
+import scipy.sparse as sparse
+import torch
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from accord.errors import InfeasibleError, TooLargeError
+from accord.field import PairwiseField
+from accord.graphs import Arcs, PeelingRound, colour_nodes
+from accord.inference._extended import Extended
+
+MAX_PASSES = 200  # of single-node moves; each raises the score, and few graphs need ten
+
+
+def decode(field: PairwiseField, beliefs: Tensor) -> Tensor:
+    """Labels [*replicas, nodes] from node beliefs [*replicas, nodes, states]."""
+    with torch.no_grad():
+        node, edge = field.expanded()
+        folded = _fold(field, node, edge)
+        labels = beliefs.reshape(node.shape).argmax(-1)
+        labels = _polish(field, folded, edge, labels)
+        labels = _unfold(field, folded, edge, labels)
+        score = field.score(labels.reshape(*field.replicas, field.num_nodes)).reshape(node.shape[0], -1)
+        for replica in (score == -torch.inf).any(-1).nonzero().flatten().tolist():
+            labels[replica] = _repair(field.edge_index, node[replica], edge[replica], labels[replica])
+        return labels.reshape(*field.replicas, field.num_nodes)
+
+
+def _leaf_tables(edge: Tensor, round_: PeelingRound) -> Tensor:
+    """Tables of a round's edges as [R, leaves, leaf states, parent states]."""
+    table = edge[:, round_.edge]
+    return torch.where(round_.leaf_is_source[:, None, None], table, table.transpose(-1, -2))
+
+
+def _fold(field: PairwiseField, node: Tensor, edge: Tensor) -> Tensor:
+    """Node potentials plus the best score of all that was peeled off behind each node."""
+    folded = node.clone()
+    for round_ in field.peeling.rounds:
+        best = (folded[:, round_.leaf, :, None] + _leaf_tables(edge, round_)).amax(-2)
+        folded.index_add_(-2, round_.parent, best)
+    return folded
+
+
+def _unfold(field: PairwiseField, folded: Tensor, edge: Tensor, labels: Tensor) -> Tensor:
+    """Give every peeled leaf its best state given its parent's, from the core outwards."""
+    for round_ in reversed(field.peeling.rounds):
+        parent = labels[:, round_.parent][..., None, None].expand(-1, -1, field.num_states, 1)
+        column = _leaf_tables(edge, round_).gather(-1, parent)[..., 0]
+        labels[:, round_.leaf] = (folded[:, round_.leaf] + column).argmax(-1)
+    return labels
+
+
+def _polish(field: PairwiseField, folded: Tensor, edge: Tensor, labels: Tensor) -> Tensor:
+    """Single-node moves on the core; nodes of one colour share no edge and move together."""
+    core = field.peeling.core.nonzero().flatten()
+    position = torch.full((field.num_nodes,), -1, device=core.device)
+    position[core] = torch.arange(core.numel(), device=core.device)
+    kept = field.peeling.core_edge.nonzero().flatten()
+    arcs = Arcs.along(position[field.edge_index[:, kept]])
+    table = edge[:, kept]
+    tables = torch.cat([table, table.transpose(-1, -2)], dim=1)
+    evidence, current = folded[:, core], labels[:, core]
+    classes = [
+        (nodes, torch.isin(arcs.target, nodes).nonzero().flatten())
+        for nodes in colour_nodes(arcs_edges(arcs), core.numel())
+    ]
+    for _ in range(MAX_PASSES):
+        moved = False
+        for nodes, incoming in classes:
+            local = _local_scores(evidence, tables, arcs, current, nodes, incoming)
+            better = _best_move(local, current[:, nodes])
+            moved = moved or bool((better != current[:, nodes]).any())
+            current[:, nodes] = better
+        if not moved:
+            break
+    labels[:, core] = current
+    return labels
+
+
+def arcs_edges(arcs: Arcs) -> Tensor:
+    """The edges whose two directions these arcs are."""
+    return torch.stack([arcs.source, arcs.target])[:, : arcs.source.numel() // 2]
+
+
+def _local_scores(
+    evidence: Tensor, tables: Tensor, arcs: Arcs, labels: Tensor, nodes: Tensor, incoming: Tensor
+) -> Extended:
+    """Score of every state of `nodes` given the labels around them [R, nodes, states]."""
+    said = labels[:, arcs.source[incoming]][..., None, None].expand(-1, -1, 1, tables.shape[-1])
+    rows = tables[:, incoming].gather(-2, said)[..., 0, :]
+    slot = torch.empty(evidence.shape[1], dtype=torch.long, device=nodes.device)
+    slot[nodes] = torch.arange(nodes.numel(), device=nodes.device)
+    start = Extended.split(evidence[:, nodes])
+    one = torch.ones((), dtype=rows.dtype, device=rows.device)
+    return start.scatter_add(slot[arcs.target[incoming]], Extended.split(rows), one)
+
+
+def _best_move(local: Extended, current: Tensor) -> Tensor:
+    """The state with the fewest forbidden terms, then the highest score; the current one unless strictly beaten."""
+    fewest = local.infinities.amin(-1, keepdim=True)
+    score = local.finite.masked_fill(local.infinities > fewest, -torch.inf)
+    best = score.amax(-1)
+    stays = score.gather(-1, current[..., None])[..., 0] >= best
+    return torch.where(stays, current, score.argmax(-1))
+
+
+def _repair(edge_index: Tensor, node: Tensor, edge: Tensor, labels: Tensor) -> Tensor:
+    """Solve exactly, by elimination, every component whose labels hold a forbidden state or pair."""
+    from accord.inference._elimination import (
+        eliminate_beliefs,
+    )  # elimination results decode through ExactBeliefs
+
+    source, target = edge_index
+    broken = node.gather(-1, labels[:, None])[:, 0] == -torch.inf
+    bad_edge = edge[torch.arange(edge.shape[0]), labels[source], labels[target]] == -torch.inf
+    broken[source[bad_edge]] = True
+    links = sparse.coo_matrix(
+        (np.ones(source.numel()), (source.cpu().numpy(), target.cpu().numpy())), shape=(node.shape[0],) * 2
+    )
+    component = torch.from_numpy(connected_components(links, directed=False)[1].astype(np.int64)).to(labels.device)
+    for name in component[broken].unique().tolist():
+        inside = component == name
+        kept = inside[source]
+        position = inside.cumsum(0) - 1
+        part = PairwiseField(position[edge_index[:, kept]], node[inside], edge[kept])
+        try:
+            labels[inside] = eliminate_beliefs(part, semiring="max").decode()
+        except TooLargeError as error:
+            raise InfeasibleError(
+                f"decode: no labelling without forbidden states or pairs was found for the component of node "
+                f"{int(inside.nonzero()[0])}, and it is too wide to search exactly ({error}). Relax a constraint."
+            ) from error
+        except InfeasibleError as error:
+            raise InfeasibleError(
+                f"decode: the component of node {int(inside.nonzero()[0])} ({int(inside.sum())} nodes) has no labelling "
+                "without forbidden states or pairs. Relax a clamped label or a forbidden pair there."
+            ) from error
+    return labels

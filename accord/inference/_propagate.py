@@ -1,0 +1,143 @@
+"""The front door of loopy belief propagation."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from accord.errors import FieldError, InputTypeError, OptionError
+from accord.field import PairwiseField
+from accord.graphs import Arcs
+from accord.inference._appearance import spanning_tree_probabilities
+from accord.inference._beliefs import Beliefs
+from accord.inference._options import DEFAULT_SWEEPS, DEFAULT_TOLERANCE, PropagationOptions, Semiring
+from accord.inference.kernels import Problem, choose_kernel
+
+
+def propagate(
+    field: PairwiseField,
+    semiring: Semiring = "sum",
+    damping: float = 0.0,
+    edge_appearance: float | Tensor | Literal["spanning"] = 1.0,
+    max_sweeps: int | None = None,
+    tolerance: float | None = None,
+    backend: str = "auto",
+    start: Beliefs | Tensor | None = None,
+) -> Beliefs:
+    """Pass messages along every arc until they settle (Eq. 9 of the paper; Murphy, Weiss and Jordan 1999).
+
+    Exact on forests. On loopy graphs an approximation that may not settle: see `converged`. Graphs and replicas
+    that have settled are frozen, so a batch gives what its graphs give one by one.
+
+    Args:
+        field: what to solve.
+        semiring: "sum" for marginals, "max" for the best labelling.
+        damping: message <- damping * old + (1 - damping) * new, on normalised log-messages.
+        edge_appearance: tree-reweighted propagation (Wainwright et al. 2005): a number in (0, 1], a tensor
+            [*replicas, edges] of them, or "spanning", the edge probabilities of the uniform spanning tree, with
+            which the converged log-partition is an upper bound. 1 is plain propagation.
+        max_sweeps: when to stop; by default 200, and on forests as many as the exact answer takes.
+        tolerance: largest change of a log-message that counts as settled; 0 runs all `max_sweeps`. By default
+            1e-5 in float32 and 1e-12 in float64.
+        backend: "auto", or the name of a kernel ("reference").
+        start: beliefs of an earlier run on the same graphs, or their messages, to go on from.
+    """
+    if not isinstance(field, PairwiseField):
+        raise InputTypeError(f"propagate: got a {type(field).__name__}, not a PairwiseField. Build one first.")
+    options = PropagationOptions(
+        semiring=semiring,
+        damping=damping,
+        edge_appearance=edge_appearance,
+        max_sweeps=max_sweeps,
+        tolerance=tolerance,
+    )
+    name, kernel = choose_kernel(backend)
+    problem = _problem(field, options, start)
+    solution = kernel(problem)
+    shape = (*field.replicas, field.num_graphs)
+    beliefs = Beliefs(
+        field=field,
+        semiring=semiring,
+        messages=solution.messages.reshape(*field.replicas, *solution.messages.shape[1:]),
+        converged=(solution.residual <= problem.tolerance).reshape(shape),
+        sweeps=solution.sweeps.reshape(shape),
+        residual=solution.residual.reshape(shape),
+        backend=name,
+        problem=problem,
+    )
+    _ = beliefs.node  # here, so that a node without any state left is reported now and not at first use
+    return beliefs
+
+
+def _problem(field: PairwiseField, options: PropagationOptions, start: Beliefs | Tensor | None) -> Problem:
+    arcs = Arcs.along(field.edge_index)
+    node, edge = field.expanded()
+    sweeps = options.max_sweeps
+    if sweeps is None:
+        # After two passes over the longest path of a tree no message can change any more.
+        sweeps = max(DEFAULT_SWEEPS, 2 * len(field.peeling.rounds) + 2 if field.peeling.is_forest else 0)
+    return Problem(
+        arcs=arcs,
+        node=node,
+        edge=edge,
+        appearance=_appearance(field, options.edge_appearance),
+        arc_graph=field.graph[arcs.source],
+        num_graphs=field.num_graphs,
+        semiring=options.semiring,
+        damping=float(options.damping),
+        max_sweeps=sweeps,
+        tolerance=DEFAULT_TOLERANCE[node.dtype] if options.tolerance is None else float(options.tolerance),
+        start=None if start is None else _start(field, start),
+    )
+
+
+def _appearance(field: PairwiseField, choice: float | Tensor | str) -> Tensor:
+    """Edge appearance probabilities as [R or 1, edges]."""
+    like = field.edge
+    if isinstance(choice, str):
+        if choice != "spanning":
+            raise OptionError(
+                f"propagate: edge_appearance {choice!r} is unknown. Give a number in (0, 1], a tensor [edges] or "
+                "'spanning'."
+            )
+        return spanning_tree_probabilities(field.edge_index, field.num_nodes).to(like)[None]
+    if not isinstance(choice, (int, float, Tensor)) or isinstance(choice, bool):
+        raise InputTypeError(f"propagate: edge_appearance is a {type(choice).__name__}, not a number or a tensor.")
+    values = torch.as_tensor(choice, dtype=like.dtype, device=like.device)
+    if values.dim() and (values.shape[-1] != field.num_edges or values.shape[:-1] not in (field.replicas, ())):
+        raise OptionError(
+            f"propagate: edge_appearance has shape {list(values.shape)}, but [edges] = [{field.num_edges}] is needed."
+        )
+    if not bool(((values > 0) & (values <= 1)).all()):
+        raise OptionError(
+            f"propagate: edge_appearance must lie in (0, 1], got values from {float(values.min())} to "
+            f"{float(values.max())}. 1 is plain propagation."
+        )
+    if values.dim() <= 1:
+        return values.expand(1, field.num_edges)
+    return values.reshape(field.replicas.numel(), field.num_edges)
+
+
+def _start(field: PairwiseField, start: Beliefs | Tensor) -> Tensor:
+    """Messages to go on from, as [R, arcs, states]."""
+    if not isinstance(start, (Beliefs, Tensor)):
+        raise InputTypeError(f"propagate: start is a {type(start).__name__}, not Beliefs or their messages.")
+    messages = start.messages if isinstance(start, Beliefs) else start
+    shape = (*field.replicas, 2 * field.num_edges, field.num_states)
+    if messages.shape != shape:
+        raise FieldError(
+            f"propagate: the messages to start from have shape {list(messages.shape)}, this field needs {list(shape)}. "
+            "Start from a run on the same graphs and replicas."
+        )
+    if messages.dtype != field.node.dtype or messages.device != field.node.device:
+        raise FieldError(
+            f"propagate: the messages to start from are {messages.dtype} on {messages.device}, the field "
+            f"{field.node.dtype} on {field.node.device}. Convert them with .to(field.node)."
+        )
+    if bool((messages.isnan() | (messages == torch.inf)).any()):
+        raise FieldError("propagate: the messages to start from hold NaN or +inf. Start from `beliefs.messages`.")
+    # What was impossible before may be possible now: start from the least likely finite value instead.
+    barred = messages == -torch.inf
+    lowest = messages.masked_fill(barred, torch.inf).amin(-1, keepdim=True)
+    lowest = lowest.masked_fill(lowest == torch.inf, 0.0)
+    return torch.where(barred, lowest, messages).reshape(field.replicas.numel(), *shape[-2:])

@@ -1,0 +1,89 @@
+"""Belief propagation as the equations have it: plain torch, log space, differentiable by unrolling.
+
+Every other kernel is checked against this one, and this one against enumeration.
+"""
+
+import torch
+from torch import Tensor
+
+from accord.errors import InfeasibleError
+from accord.inference._extended import Extended
+from accord.inference._semiring import REDUCE
+from accord.inference.kernels._interface import Problem, Solution
+
+
+def normalise(messages: Tensor, semiring: str) -> Tensor:
+    """Log-messages that sum to one ("sum"), or whose best state is 0 ("max")."""
+    return messages - REDUCE[semiring](messages, dim=-1, keepdim=True)
+
+
+def arc_potentials(problem: Problem) -> Tensor:
+    """Tables of both directions [R, arcs, source states, target states], divided by the appearance probability."""
+    table = problem.edge / problem.appearance[..., None, None]
+    return torch.cat([table, table.transpose(-1, -2)], dim=-3)
+
+
+def collect(problem: Problem, messages: Tensor) -> Extended:
+    """What each node believes before normalising: its potential and all that is said to it."""
+    weight = problem.appearance.repeat(1, 2)[..., None]
+    return Extended.split(problem.node).scatter_add(problem.arcs.target, Extended.split(messages), weight)
+
+
+def cavities(problem: Problem, messages: Tensor, totals: Extended) -> Tensor:
+    """What each arc's source believes, less what the target itself said, or its own evidence echoes back.
+
+    With tree-reweighting the target's message enters the total with weight rho and must go with weight 1
+    (exponent rho - 1, Wainwright et al. 2005), so the subtraction is the same.
+    """
+    heard = Extended.split(messages[..., problem.arcs.reverse, :])
+    return (totals.rows(problem.arcs.source) - heard).join()
+
+
+def send(problem: Problem, potentials: Tensor, messages: Tensor) -> Tensor:
+    """One synchronous sweep: what each arc's source tells its target (Eq. 9)."""
+    cavity = cavities(problem, messages, collect(problem, messages))
+    said = REDUCE[problem.semiring](potentials + cavity[..., :, None], dim=-2)
+    if bool((said == -torch.inf).all(-1).any()):
+        arc = int((said == -torch.inf).all(-1).nonzero()[0, -1])
+        raise InfeasibleError(
+            f"propagate: no state is left for node {int(problem.arcs.target[arc])} in graph "
+            f"{int(problem.arc_graph[arc])}: clamped labels and forbidden states or pairs contradict each other. "
+            "Relax one of them."
+        )
+    return normalise(said, problem.semiring)
+
+
+def change(problem: Problem, old: Tensor, new: Tensor) -> Tensor:
+    """Largest change of a log-message, for each replica and graph [R, graphs]."""
+    step = Extended.split(new) - Extended.split(old)
+    moved = step.finite.abs().masked_fill(step.infinities != 0, torch.inf).amax(-1)
+    index = problem.arc_graph.expand_as(moved)
+    still = moved.new_zeros(moved.shape[0], problem.num_graphs)
+    return still.scatter_reduce(-1, index, moved, reduce="amax")
+
+
+def solve(problem: Problem) -> Solution:
+    """Sweep until every graph of every replica has settled; settled ones are frozen, so a batch equals its parts."""
+    replicas, num_arcs = problem.node.shape[0], problem.arc_graph.shape[0]
+    messages = problem.start
+    if messages is None:
+        messages = problem.node.new_zeros(replicas, num_arcs, problem.node.shape[-1])
+    messages = normalise(messages, problem.semiring)
+    potentials = arc_potentials(problem)
+    # A graph without edges has nothing to settle.
+    has_arcs = torch.bincount(problem.arc_graph, minlength=problem.num_graphs) > 0
+    running = has_arcs.expand(replicas, -1)
+    residual = torch.where(running, torch.inf, 0.0).to(problem.node)
+    sweeps = torch.zeros_like(residual, dtype=torch.long)
+    for _ in range(problem.max_sweeps):
+        new = send(problem, potentials, messages)
+        if problem.damping:
+            new = normalise(problem.damping * messages + (1 - problem.damping) * new, problem.semiring)
+        residual = torch.where(running, change(problem, messages.detach(), new.detach()), residual)
+        messages = torch.where(running[:, problem.arc_graph, None], new, messages)
+        sweeps += running
+        if problem.tolerance:
+            running = running & (residual > problem.tolerance)
+            if not bool(running.any()):
+                break
+    return Solution(messages, residual, sweeps)

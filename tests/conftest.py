@@ -1,0 +1,45 @@
+"""What all tests share: how hypothesis draws, and what happens where benchmark files are absent."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# No deadline and fixed draws: a slow or shared machine must not turn a true statement into a failure.
+settings.register_profile(
+    "accord",
+    deadline=None,
+    derandomize=True,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "accord"))
+
+BENCHMARK_FILES = ("planetoid_cora.npz", "planetoid_citeseer.npz", "planetoid_pubmed.npz", "ppi_recon.npz")
+
+
+def require_file(name: str) -> Path:
+    """The file's path; where it is absent the test is skipped, or fails if ACCORD_REQUIRE_DATA=1 (CI)."""
+    from accord.datasets import find_file
+
+    path = find_file(name)
+    if path is None:
+        reason = f"{name} is neither under $ACCORD_DATA nor in the user's cache"
+        if os.environ.get("ACCORD_REQUIRE_DATA") == "1":
+            pytest.fail(f"{reason}, but ACCORD_REQUIRE_DATA=1 says it must be.", pytrace=False)
+        pytest.skip(reason)
+    return path
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """`@pytest.mark.data("file.npz")`: the test needs that file."""
+    for marker in item.iter_markers("data"):
+        for name in marker.args:
+            require_file(name)
+
+
+@pytest.fixture
+def benchmark_files() -> dict[str, Path]:
+    """All benchmark files, by name."""
+    return {name: require_file(name) for name in BENCHMARK_FILES}

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
 
 # No deadline and fixed draws: a slow or shared machine must not turn a true statement into a failure.
@@ -15,6 +16,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "accord"))
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # One process per core: threads of their own would only fight over the cores, and slow each other down 50-fold.
+    torch.set_num_threads(1)
 
 BENCHMARK_FILES = ("planetoid_cora.npz", "planetoid_citeseer.npz", "planetoid_pubmed.npz", "ppi_recon.npz")
 

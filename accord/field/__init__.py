@@ -1,5 +1,6 @@
 """Pairwise fields: log-potentials on nodes and edges, and how pseudomarginals combine into them."""
 
+from accord.field._checks import LARGEST_POTENTIAL
 from accord.field._field import PairwiseField
 from accord.field._pseudomarginals import (
     NORMALISERS,
@@ -12,6 +13,7 @@ from accord.field._pseudomarginals import (
 )
 
 __all__ = [
+    "LARGEST_POTENTIAL",
     "NORMALISERS",
     "Combination",
     "Normaliser",

@@ -1,39 +1,76 @@
 """What a field asks of its potentials and of labels scored against it."""
 
+import math
+
 import torch
 from torch import Tensor
 
 from accord.errors import FieldError, GraphError, InputTypeError
-from accord.graphs import check_integer, first_columns
+from accord.graphs import check_integer, check_same_device, check_tensor, first_columns
 
 POTENTIAL_DTYPES = (torch.float32, torch.float64)
+# A million such potentials can still be added up; a mask of finfo.min could not even be added to itself.
+LARGEST_POTENTIAL = {dtype: torch.finfo(dtype).max / 2**20 for dtype in POTENTIAL_DTYPES}
 
 
-def check_potentials(values: object, name: str, axes: str, where: str) -> Tensor:
-    """Return potentials that are float32 or float64 and hold neither NaN nor +inf."""
-    if not isinstance(values, Tensor):
-        raise InputTypeError(
-            f"{where}: {name} potentials are a {type(values).__name__}, not a torch.Tensor. "
-            "Wrap them in torch.as_tensor(...)."
+def check_forms(node: object, edge: object, where: str) -> None:
+    """Refuse potentials that are not float tensors, or whose shapes do not fit together."""
+    node = _check_form(node, "node", "nodes, states", where)
+    edge = _check_form(edge, "edge", "edges, states, states", where)
+    if node.shape[-1] < 1:
+        raise FieldError(f"{where}: node potentials have no states. Give each node at least one.")
+    if edge.shape[-2:] != (node.shape[-1],) * 2:
+        raise FieldError(
+            f"{where}: edge potentials have {list(edge.shape[-2:])} states but node potentials have "
+            f"{node.shape[-1]}. Build both with the same number of states."
         )
-    if values.dtype not in POTENTIAL_DTYPES:
+    if node.dtype != edge.dtype:
         raise InputTypeError(
-            f"{where}: {name} potentials have dtype {values.dtype}; float32 or float64 is needed. "
+            f"{where}: node potentials are {node.dtype}, edge potentials {edge.dtype}. Convert one of them."
+        )
+    check_same_device(where, node=node, edge=edge)
+    broadcast_replicas(where, node=node.shape[:-2], edge=edge.shape[:-3])
+
+
+def _check_form(values: object, name: str, axes: str, where: str) -> Tensor:
+    tensor = check_tensor(values, name, where)
+    if tensor.dtype not in POTENTIAL_DTYPES:
+        raise InputTypeError(
+            f"{where}: {name} potentials have dtype {tensor.dtype}; float32 or float64 is needed. "
             "Convert them with .float() or .double()."
         )
-    if values.dim() < len(axes.split(", ")):
-        raise FieldError(f"{where}: {name} potentials have shape {list(values.shape)}, but [..., {axes}] is needed.")
-    # One pass finds both: NaN fails every comparison, +inf fails this one.
-    bad = ~(values < torch.inf)
-    if bool(bad.any()):
-        first = bad.nonzero()[0].tolist()
-        kind = "NaN" if bool(values[tuple(first)].isnan()) else "+inf"
+    if tensor.dim() < len(axes.split(", ")):
         raise FieldError(
-            f"{where}: {name} potentials hold {kind} ({int(bad.sum())} bad entries, the first at {first}). "
-            "Log-potentials are finite, or -inf for what is forbidden; look for 0/0, log of a negative number or "
-            "an overflow where they were computed."
+            f"{where}: {name} potentials have shape {list(tensor.shape)}, but [..., {axes}] is needed. "
+            "Give one row of states for each node, and one table for each edge."
         )
-    return values
+    return tensor
+
+
+def check_potentials(node: Tensor, edge: Tensor, where: str) -> None:
+    """Refuse potentials that hold NaN, +inf, or numbers so large that sums of them overflow."""
+    for name, values in (("node", node.detach()), ("edge", edge.detach())):
+        if not values.numel():
+            continue
+        limit = LARGEST_POTENTIAL[values.dtype]
+        low, high = torch.stack(values.aminmax()).tolist()  # both NaN where there is one
+        if -limit <= low and high <= limit:
+            continue
+        bad = ~(values <= limit) | ((values < -limit) & (values > -torch.inf))
+        if bool(bad.any()):
+            first = bad.nonzero()[0].tolist()
+            number = float(values[tuple(first)])
+            kind = "NaN" if math.isnan(number) else f"{number:+.3g}"
+            found = f"{where}: {name} potentials hold {kind} ({int(bad.sum())} bad entries, the first at {first}). "
+            if math.isfinite(number):
+                raise FieldError(
+                    f"{found}Sums of numbers beyond {limit:.1g} overflow {values.dtype}. "
+                    "Use -inf for what is forbidden."
+                )
+            raise FieldError(
+                f"{found}Log-potentials are finite, or -inf for what is forbidden; look for 0/0, log of a negative "
+                "number or an overflow where they were computed."
+            )
 
 
 def check_edges_once(edge_index: Tensor, graph: Tensor, where: str) -> None:
@@ -63,7 +100,8 @@ def check_labels(labels: object, num_nodes: int, num_states: int, lowest: int, w
     values = check_integer(labels, "labels", where)
     if values.dim() < 1 or values.shape[-1] != num_nodes:
         raise FieldError(
-            f"{where}: labels have shape {list(values.shape)}, but [..., {num_nodes}] is needed, one for each node."
+            f"{where}: labels have shape {list(values.shape)}, but [..., {num_nodes}] is needed. "
+            "Give one for each node."
         )
     if values.numel():
         low, high = int(values.min()), int(values.max())
@@ -76,14 +114,6 @@ def check_labels(labels: object, num_nodes: int, num_states: int, lowest: int, w
     return values
 
 
-def check_same_device(where: str, **tensors: Tensor) -> None:
-    """Refuse tensors that live on different devices."""
-    devices = {name: str(tensor.device) for name, tensor in tensors.items()}
-    if len(set(devices.values())) > 1:
-        listed = ", ".join(f"{name} on {device}" for name, device in devices.items())
-        raise FieldError(f"{where}: tensors are on different devices ({listed}). Move them with .to(device).")
-
-
 def broadcast_replicas(where: str, **axes: torch.Size) -> torch.Size:
     """Common shape of several leading replica axes."""
     try:
@@ -92,7 +122,7 @@ def broadcast_replicas(where: str, **axes: torch.Size) -> torch.Size:
         listed = ", ".join(f"{name} {list(shape)}" for name, shape in axes.items())
         raise FieldError(
             f"{where}: the leading replica axes do not fit together ({listed}). "
-            "Give both the same replicas, or none to the one that is shared."
+            "Give all the same replicas, or none to what is shared."
         ) from None
     if not common.numel():
         raise FieldError(f"{where}: a replica axis has length 0 ({list(common)}). Give at least one replica.")

@@ -1,5 +1,6 @@
 """The pairwise conditional random field: what inference solves."""
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -7,15 +8,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from accord.errors import FieldError, GraphError, InfeasibleError, InputTypeError
-from accord.field._checks import (
-    broadcast_replicas,
-    check_edges_once,
-    check_labels,
-    check_potentials,
-    check_same_device,
-)
-from accord.graphs import Peeling, check_edge_index, check_graph_vector, check_integer, peel
+from accord.errors import FieldError, InfeasibleError, InputTypeError, OptionError
+from accord.field._checks import broadcast_replicas, check_edges_once, check_forms, check_labels, check_potentials
+from accord.graphs import Peeling, check_edge_index, check_graph_vector, check_integer, check_same_device, peel
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +21,7 @@ class PairwiseField:
 
     Every undirected edge appears once; its table is indexed [state of source, state of target]. Leading replica
     axes hold many fields on the same graph; node and edge potentials broadcast against each other. -inf means
-    forbidden.
+    forbidden; NaN, +inf and numbers whose sums would overflow are refused.
 
     Args:
         edge_index: [2, edges].
@@ -44,39 +39,16 @@ class PairwiseField:
 
     def __post_init__(self) -> None:
         where = "PairwiseField"
-        self._check_potentials(where)
-        num_nodes = self.num_nodes
-        edge_index = check_edge_index(self.edge_index, num_nodes, where)
-        if self.num_graphs is not None and (not isinstance(self.num_graphs, int) or self.num_graphs < 1):
-            raise GraphError(f"{where}: num_graphs is {self.num_graphs!r}, but a batch has at least one graph.")
-        if self.graph is None:
-            graph = torch.zeros(num_nodes, dtype=torch.long, device=edge_index.device)
-            num_graphs = self.num_graphs or 1
-        else:
-            graph, num_graphs = check_graph_vector(self.graph, num_nodes, self.num_graphs, where)
-        check_same_device(where, edge_index=edge_index, node=self.node, edge=self.edge, graph=graph)
+        check_forms(self.node, self.edge, where)
+        check_potentials(self.node, self.edge, where)
+        edge_index = check_edge_index(self.edge_index, self.num_nodes, where)
+        check_same_device(where, edge_index=edge_index, node=self.node)
+        graph, num_graphs = check_graph_vector(self.graph, edge_index, self.num_nodes, self.num_graphs, where)
         check_edges_once(edge_index, graph, where)
         object.__setattr__(self, "edge_index", edge_index)
         object.__setattr__(self, "graph", graph)
         object.__setattr__(self, "num_graphs", num_graphs)
         self._check_edge_count(where)
-
-    def _check_potentials(self, where: str) -> None:
-        """Potentials by themselves and against each other."""
-        node = check_potentials(self.node, "node", "nodes, states", where)
-        edge = check_potentials(self.edge, "edge", "edges, states, states", where)
-        if node.shape[-1] < 1:
-            raise FieldError(f"{where}: node potentials have no states. Give each node at least one.")
-        if edge.shape[-2:] != (node.shape[-1],) * 2:
-            raise FieldError(
-                f"{where}: edge potentials have {list(edge.shape[-2:])} states but node potentials have "
-                f"{node.shape[-1]}. Build both with the same number of states."
-            )
-        if node.dtype != edge.dtype:
-            raise InputTypeError(
-                f"{where}: node potentials are {node.dtype}, edge potentials {edge.dtype}. Convert one of them."
-            )
-        broadcast_replicas(where, node=node.shape[:-2], edge=edge.shape[:-3])
 
     def _check_edge_count(self, where: str) -> None:
         if self.edge.shape[-3] != self.num_edges:
@@ -125,9 +97,10 @@ class PairwiseField:
         object.__setattr__(other, "node", self.node if node is None else node)
         object.__setattr__(other, "edge", self.edge if edge is None else edge)
         where = "PairwiseField.with_potentials"
-        other._check_potentials(where)
+        check_forms(other.node, other.edge, where)
+        check_potentials(other.node, other.edge, where)
+        check_same_device(where, edge_index=other.edge_index, node=other.node)
         other._check_edge_count(where)
-        check_same_device(where, edge_index=other.edge_index, node=other.node, edge=other.edge)
         if other.num_nodes != self.num_nodes:
             raise FieldError(
                 f"{where}: the graph has {self.num_nodes} nodes, the new node potentials "
@@ -139,14 +112,22 @@ class PairwiseField:
 
     def to(self, target: torch.device | str | torch.dtype) -> "PairwiseField":
         """The same field on another device or in another precision."""
-        keep = isinstance(target, torch.dtype)  # a precision is for the potentials alone
-        return PairwiseField(
-            self.edge_index if keep else self.edge_index.to(target),
-            self.node.to(target),
-            self.edge.to(target),
-            self.graph if keep else self.graph.to(target),
-            self.num_graphs,
-        )
+        where = "PairwiseField.to"
+        if isinstance(target, torch.dtype):  # a precision is for the potentials alone
+            node, edge = self.node.to(target), self.edge.to(target)
+            return PairwiseField(self.edge_index, node, edge, self.graph, self.num_graphs)
+        if not isinstance(target, (torch.device, str)):
+            raise InputTypeError(
+                f"{where}: got a {type(target).__name__}, not a device or a dtype. Give 'cuda' or torch.float64, say."
+            )
+        try:
+            index, node, edge, graph = (t.to(target) for t in (self.edge_index, self.node, self.edge, self.graph))
+        except (RuntimeError, AssertionError) as error:  # how torch says that there is no such device
+            raise OptionError(
+                f"{where}: the field cannot be moved to {str(target)!r} ({error}). "
+                "Name a device that torch can use here."
+            ) from error
+        return PairwiseField(index, node, edge, graph, self.num_graphs)
 
     def score(self, labels: Tensor) -> Tensor:
         """Unnormalised log-probability of a labelling, one for each graph.
@@ -203,16 +184,21 @@ class PairwiseField:
                 stored direction counts, (state of source, state of target), as sequences need.
         """
         where = "PairwiseField.forbid"
+        if not isinstance(symmetric, bool):
+            raise InputTypeError(f"{where}: symmetric is a {type(symmetric).__name__}. Give True or False.")
         listed = _as_pairs(pairs, where)
         if listed.numel() == 0:
             return self
         listed = check_integer(listed, "pairs", where).to(self.edge.device)
         if listed.dim() != 2 or listed.shape[1] != 2:
-            raise FieldError(f"{where}: pairs have shape {list(listed.shape)}, but [pairs, 2] is needed.")
+            raise FieldError(
+                f"{where}: pairs have shape {list(listed.shape)}, but [pairs, 2] is needed. "
+                "Give one row (state, state) for each pair."
+            )
         if int(listed.min()) < 0 or int(listed.max()) >= self.num_states:
             raise FieldError(
                 f"{where}: pairs name states {int(listed.min())} to {int(listed.max())}; "
-                f"the field has states 0 to {self.num_states - 1}."
+                f"the field has states 0 to {self.num_states - 1}. Number the states from 0."
             )
         barred = torch.zeros(self.num_states, self.num_states, dtype=torch.bool, device=self.edge.device)
         barred[listed[:, 0], listed[:, 1]] = True
@@ -227,7 +213,10 @@ class PairwiseField:
     def _check_edge_columns(self, edges: Tensor, where: str) -> Tensor:
         columns = check_integer(edges, "edges", where).to(self.edge.device)
         if columns.numel() and (int(columns.min()) < 0 or int(columns.max()) >= self.num_edges):
-            raise FieldError(f"{where}: edges must be columns 0 to {self.num_edges - 1} of edge_index.")
+            raise FieldError(
+                f"{where}: edges run from {int(columns.min())} to {int(columns.max())}, but the columns of edge_index "
+                f"are 0 to {self.num_edges - 1}. Leave edges out to mean all of them."
+            )
         return columns
 
 
@@ -235,6 +224,9 @@ def _as_pairs(pairs: Tensor | Sequence[tuple[int, int]], where: str) -> Tensor:
     if isinstance(pairs, Tensor):
         return pairs
     try:
-        return torch.as_tensor([tuple(pair) for pair in pairs])
+        return torch.tensor([[operator.index(state) for state in pair] for pair in pairs])
     except (TypeError, ValueError, RuntimeError):
-        raise InputTypeError(f"{where}: pairs must be a [pairs, 2] tensor or a list of (state, state).") from None
+        raise InputTypeError(
+            f"{where}: pairs is a {type(pairs).__name__} that does not hold pairs of states. "
+            "Give a list of (state, state) or a [pairs, 2] tensor."
+        ) from None

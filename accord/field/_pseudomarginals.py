@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from accord.errors import FieldError, OptionError
-from accord.field._checks import check_potentials
+from accord.errors import FieldError, InfeasibleError, InputTypeError, OptionError
+from accord.field._checks import broadcast_replicas, check_forms, check_potentials
 from accord.field._field import PairwiseField
+from accord.graphs import check_edge_index, check_numbers, check_same_device, check_tensor
 
 Normaliser = Callable[["Pseudomarginals", Tensor], tuple[Tensor, Tensor]]
 
@@ -25,6 +26,9 @@ class Pseudomarginals:
     node: Tensor  # [*replicas, nodes, states]
     edge: Tensor  # [*replicas, edges, states, states]
 
+    def __post_init__(self) -> None:
+        check_forms(self.node, self.edge, "Pseudomarginals")
+
     @classmethod
     def from_logits(cls, node: Tensor, edge: Tensor, sharpness: float | Tensor = 1.0) -> "Pseudomarginals":
         """Softmax of scores; `sharpness` (the paper's gamma) multiplies the edge scores first.
@@ -32,10 +36,13 @@ class Pseudomarginals:
         A score of -inf stays: that state or pair is forbidden. `sharpness` may hold one value for each replica.
         """
         where = "Pseudomarginals.from_logits"
-        check_potentials(node, "node", "nodes, states", where)
-        check_potentials(edge, "edge", "edges, states, states", where)
-        sharp = _scale(edge, _per_replica(sharpness, edge, 3, "sharpness", where))
-        return cls(node.log_softmax(-1), sharp.flatten(-2).log_softmax(-1).view_as(sharp))
+        check_forms(node, edge, where)
+        check_potentials(node, edge, where)
+        factor = _per_replica(sharpness, edge, 3, "sharpness", where)
+        broadcast_replicas(where, node=node.shape[:-2], edge=edge.shape[:-3], sharpness=factor.shape[:-3])
+        sharp = _scale(edge, factor)
+        tables = _log_softmax(sharp.flatten(-2), "pair of states", "edge", where)
+        return cls(_log_softmax(node, "state", "node", where), tables.view_as(sharp))
 
     @classmethod
     def from_probabilities(cls, node: Tensor, edge: Tensor) -> "Pseudomarginals":
@@ -45,9 +52,9 @@ class Pseudomarginals:
         sure networks that disagree would leave no labelling at all. Constraints are `clamp` and `forbid`.
         """
         where = "Pseudomarginals.from_probabilities"
-        for name, values in (("node", node), ("edge", edge)):
-            axes = "nodes, states" if name == "node" else "edges, states, states"
-            check_potentials(values, name, axes, where)
+        check_forms(node, edge, where)
+        check_potentials(node, edge, where)
+        for name, values in (("node", node.detach()), ("edge", edge.detach())):
             if values.numel() and (float(values.min()) < 0 or float(values.max()) > 1 + 1e-4):
                 raise FieldError(
                     f"{where}: {name} probabilities run from {float(values.min()):.4g} to {float(values.max()):.4g}; "
@@ -93,31 +100,72 @@ class Combination:
     ) -> PairwiseField:
         """Potentials of the field that these pseudomarginals stand for."""
         where = "Combination.field"
-        row, column = _normaliser(self.normaliser)(marginals, edge_index)
+        if not isinstance(marginals, Pseudomarginals):
+            raise InputTypeError(
+                f"{where}: got a {type(marginals).__name__}, not Pseudomarginals. Build them with from_logits."
+            )
+        index = check_edge_index(edge_index, marginals.node.shape[-2], where)
+        check_same_device(where, edge_index=index, marginals=marginals.node)
+        if marginals.edge.shape[-3] != index.shape[1]:
+            raise FieldError(
+                f"{where}: there are {index.shape[1]} edges but {marginals.edge.shape[-3]} tables of pseudomarginals. "
+                "Give one table for each column of edge_index."
+            )
+        row, column = _normaliser(self.normaliser)(marginals, index)
         edge_power = _per_replica(self.power, marginals.edge, 3, "power", where)
         weight = _per_replica(self.node_weight, marginals.node, 2, "node_weight", where)
+        broadcast_replicas(
+            where,
+            node=marginals.node.shape[:-2],
+            edge=marginals.edge.shape[:-3],
+            power=edge_power.shape[:-3],
+            node_weight=weight.shape[:-2],
+        )
         # A forbidden state divides by nothing: its own -inf already says all there is to say.
         divisor = _finite(row)[..., :, None] + _finite(column)[..., None, :]
         node = _scale(marginals.node, weight)
-        return PairwiseField(edge_index, node, marginals.edge - edge_power * divisor, graph, num_graphs)  # type: ignore[arg-type]
+        return PairwiseField(index, node, marginals.edge - edge_power * divisor, graph, num_graphs)  # type: ignore[arg-type]
 
 
 def symmetrise(forward: Tensor, backward: Tensor) -> Tensor:
     """One table for an undirected edge: the average of g(s, t) and the transpose of g(t, s)."""
-    if forward.shape != backward.shape:
+    where = "symmetrise"
+    for name, tables in (("forward", forward), ("backward", backward)):
+        if not check_tensor(tables, name, where).is_floating_point():
+            raise InputTypeError(f"{where}: {name} has dtype {tables.dtype}; scores are floats. Convert with .float().")
+    if forward.shape != backward.shape or forward.dim() < 2 or forward.shape[-1] != forward.shape[-2]:
         raise FieldError(
-            f"symmetrise: g(s, t) has shape {list(forward.shape)} but g(t, s) {list(backward.shape)}. "
-            "Score every edge in both directions."
+            f"{where}: g(s, t) has shape {list(forward.shape)} and g(t, s) {list(backward.shape)}, but both must be "
+            "[..., states, states]. Score every edge in both directions."
         )
+    check_same_device(where, forward=forward, backward=backward)
     return (forward + backward.transpose(-1, -2)) / 2
 
 
 def _normaliser(choice: Normaliser | str) -> Normaliser:
-    if not isinstance(choice, str):
-        return choice
-    if choice not in NORMALISERS:
-        raise OptionError(f"Combination: normaliser {choice!r} is unknown. Choose one of {sorted(NORMALISERS)}.")
-    return NORMALISERS[choice]
+    if isinstance(choice, str):
+        if choice not in NORMALISERS:
+            raise OptionError(f"Combination: normaliser {choice!r} is unknown. Choose one of {sorted(NORMALISERS)}.")
+        return NORMALISERS[choice]
+    if not callable(choice):
+        raise InputTypeError(
+            f"Combination: normaliser is a {type(choice).__name__}, not a name or a function. "
+            f"Choose one of {sorted(NORMALISERS)}."
+        )
+    return choice
+
+
+def _log_softmax(scores: Tensor, what: str, whose: str, where: str) -> Tensor:
+    """Log-distributions over the last axis, of scores that leave something possible."""
+    best = scores.detach().amax(-1)
+    if bool((best == -torch.inf).any()):
+        number = int((best == -torch.inf).nonzero()[0, -1])
+        raise InfeasibleError(
+            f"{where}: every {what} of {whose} {number} is forbidden (-inf). Leave at least one that is possible."
+        )
+    if bool((best == torch.inf).any()):
+        raise OptionError(f"{where}: sharpness makes scores overflow {scores.dtype}. Lower it, or the scores.")
+    return scores.log_softmax(-1)
 
 
 def _finite(values: Tensor) -> Tensor:
@@ -132,7 +180,9 @@ def _scale(values: Tensor, factor: Tensor) -> Tensor:
 
 def _per_replica(value: float | Tensor, like: Tensor, inner: int, name: str, where: str) -> Tensor:
     """A number, or one for each replica, shaped to multiply `like`; finite and not negative."""
-    numbers = torch.as_tensor(value, dtype=like.dtype, device=like.device)
+    numbers = check_numbers(value, name, where, like)
     if not bool((numbers.isfinite() & (numbers >= 0)).all()):
-        raise OptionError(f"{where}: {name} is {value}; it must be finite and not negative.")
+        raise OptionError(
+            f"{where}: {name} is {numbers.tolist()}; it must be finite and not negative. 1 changes nothing."
+        )
     return numbers.reshape(*numbers.shape, *(1,) * inner) if numbers.dim() else numbers

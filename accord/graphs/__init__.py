@@ -1,6 +1,17 @@
 """Topology of graphs: undirected edges once, the arcs messages travel on, and checks of what comes in."""
 
-from accord.graphs._checks import check_edge_index, check_graph_vector, check_integer
+from accord.graphs._batch import GraphBatch
+from accord.graphs._checks import (
+    check_count,
+    check_edge_index,
+    check_features,
+    check_graph_vector,
+    check_integer,
+    check_number,
+    check_numbers,
+    check_same_device,
+    check_tensor,
+)
 from accord.graphs._colouring import colour_nodes
 from accord.graphs._ego import ego_network, ego_networks
 from accord.graphs._peeling import Peeling, PeelingRound, peel
@@ -8,12 +19,19 @@ from accord.graphs._topology import Arcs, Topology, first_columns, graph_topolog
 
 __all__ = [
     "Arcs",
+    "GraphBatch",
     "Peeling",
     "PeelingRound",
     "Topology",
+    "check_count",
     "check_edge_index",
+    "check_features",
     "check_graph_vector",
     "check_integer",
+    "check_number",
+    "check_numbers",
+    "check_same_device",
+    "check_tensor",
     "colour_nodes",
     "ego_network",
     "ego_networks",

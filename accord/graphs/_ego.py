@@ -9,7 +9,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.errors import GraphError, InputTypeError
-from accord.graphs._checks import check_edge_index, check_integer
+from accord.graphs._checks import MAX_NODES, check_edge_index, check_integer
+from accord.graphs._topology import count_nodes
 
 
 def ego_network(data: Data, node: int) -> Data:
@@ -26,6 +27,8 @@ def ego_network(data: Data, node: int) -> Data:
         raise InputTypeError(
             f"ego_network: node is a {type(node).__name__}, not an int. For several nodes call ego_networks."
         )
+    if abs(node) > MAX_NODES:
+        raise GraphError("ego_network: node is larger than any graph. Ask for a node of this graph.")
     return _cut(data, torch.tensor([int(node)]), "ego_network")[0]
 
 
@@ -140,7 +143,8 @@ def _slice(data: Data, members: Tensor, edge_index: Tensor, columns: Tensor) -> 
     for key, index in (("x", members), ("y", members), ("edge_attr", columns)):
         values = getattr(data, key)
         if values is not None:
-            ego[key] = values[index.to(values.device)]
+            # Not values[index]: that wakes all threads for a handful of rows, and stalls when cores are busy.
+            ego[key] = values.index_select(0, index.to(values.device))
     ego.node_id = members.to(device)
     ego.centre = 0
     if ego.x is None:
@@ -155,9 +159,7 @@ def _check_graph(data: object, where: str) -> tuple[int, Tensor]:
             f"{where}: got a {type(data).__name__}, not a torch_geometric.data.Data. "
             "Build one with Data(x=features, edge_index=edge_index)."
         )
-    if data.num_nodes is None:
-        raise GraphError(f"{where}: the Data has no node features x and no num_nodes. Set one of them.")
-    num_nodes = int(data.num_nodes)
+    num_nodes = count_nodes(data, where)
     edge_index = data.edge_index if data.edge_index is not None else torch.empty(2, 0, dtype=torch.long)
     edge_index = check_edge_index(edge_index, num_nodes, where)
     for key, count, things in (

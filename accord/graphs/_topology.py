@@ -1,6 +1,7 @@
 """From any edge index to undirected edges held once, and the arcs that messages travel on."""
 
 import logging
+import operator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,9 +10,18 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from accord.errors import GraphError, InputTypeError
-from accord.graphs._checks import check_edge_index, check_graph_vector
+from accord.graphs._checks import (
+    check_count,
+    check_edge_index,
+    check_graph_vector,
+    check_integer,
+    check_same_device,
+    check_tensor,
+)
 
 log = logging.getLogger("accord.graphs")
+
+NODE_KEYS = ("x", "pos", "batch")  # of a Data: one row for each node
 
 
 @dataclass(frozen=True)
@@ -60,12 +70,15 @@ class Topology:
 
     def carry(self, attributes: Tensor) -> Tensor:
         """Attributes of the input's columns -> attributes of the edges: those of the first occurrence."""
-        if self.num_edges and attributes.shape[0] <= int(self.column.max()):
+        where = "Topology.carry"
+        rows = check_tensor(attributes, "attributes", where)
+        if rows.dim() == 0 or (self.num_edges and rows.shape[0] <= int(self.column.max())):
             raise GraphError(
-                f"Topology.carry: {attributes.shape[0]} rows of edge attributes do not cover the edge_index they "
-                "belong to. Give one row for every column of the edge_index."
+                f"{where}: edge attributes of shape {list(rows.shape)} do not cover the edge_index they belong to. "
+                "Give one row for every column of the edge_index."
             )
-        return attributes[self.column]
+        check_same_device(where, edge_index=self.edge_index, attributes=rows)
+        return rows.index_select(0, self.column)
 
 
 def topology(
@@ -82,15 +95,8 @@ def topology(
         num_graphs: how many graphs the batch has, where the last ones may be empty.
     """
     where = "topology"
-    if isinstance(num_nodes, bool) or not isinstance(num_nodes, int):
-        raise InputTypeError(f"{where}: num_nodes is a {type(num_nodes).__name__}, not an int.")
-    if num_nodes < 0:
-        raise GraphError(f"{where}: num_nodes is {num_nodes}, but a graph has 0 nodes or more.")
-    index = check_edge_index(edge_index, num_nodes, where)
-    if graph is None:
-        graph, count = torch.zeros(num_nodes, dtype=torch.long, device=index.device), num_graphs or 1
-    else:
-        graph, count = check_graph_vector(graph, num_nodes, num_graphs, where)
+    index = check_edge_index(edge_index, check_count(num_nodes, "num_nodes", 0, where), where)
+    graph, count = check_graph_vector(graph, index, num_nodes, num_graphs, where)
 
     column = first_columns(index, num_nodes)
     edges = index[:, column]
@@ -140,12 +146,32 @@ def graph_topology(data: Data) -> Topology:
             f"graph_topology: got a {type(data).__name__}, not a torch_geometric.data.Data. "
             "Build one with Data(x=features, edge_index=edge_index)."
         )
-    num_nodes = data.num_nodes
-    if num_nodes is None:
-        raise GraphError("graph_topology: the Data has no node features x and no num_nodes. Set one of them.")
-    edge_index = data.edge_index
-    if edge_index is None:
-        edge_index = torch.empty(2, 0, dtype=torch.long)
+    num_nodes, edge_index = count_nodes(data, "graph_topology"), data.edge_index
+    graph, num_graphs = None, None
     if isinstance(data, Batch) and data.batch is not None:
-        return topology(edge_index, int(num_nodes), data.batch, int(data.num_graphs))
-    return topology(edge_index, int(num_nodes))
+        graph = check_integer(data.batch, "batch", "graph_topology")
+        # The last graphs may be empty, which only `ptr` tells.
+        ptr = getattr(data, "ptr", None)
+        num_graphs = ptr.numel() - 1 if isinstance(ptr, Tensor) else None
+    if edge_index is None:
+        edge_index = torch.empty(2, 0, dtype=torch.long, device=None if graph is None else graph.device)
+    return topology(edge_index, num_nodes, graph, num_graphs)
+
+
+def count_nodes(data: Data, where: str) -> int:
+    """How many nodes a graph has: its num_nodes, or the rows of what it has for each node.
+
+    PyG would also guess from the edges, and warn: isolated nodes with high numbers are missed so.
+    """
+    given = data["num_nodes"] if "num_nodes" in data else None
+    if given is None:
+        rows = (data[key] for key in NODE_KEYS if key in data)
+        given = next((len(values) for values in rows if isinstance(values, Tensor) and values.dim()), None)
+    if given is None:
+        raise GraphError(f"{where}: the Data has no node features x and no num_nodes. Set one of them.")
+    try:
+        return check_count(operator.index(given), "num_nodes", 0, where)
+    except (TypeError, RuntimeError):
+        raise InputTypeError(
+            f"{where}: num_nodes is a {type(given).__name__}, not an int. Give the number of nodes that there are."
+        ) from None

@@ -2,15 +2,20 @@
 
 from accord.inference._appearance import spanning_tree_probabilities
 from accord.inference._beliefs import Beliefs, ExactBeliefs
+from accord.inference._elimination import eliminate_beliefs
 from accord.inference._enumeration import enumerate_beliefs
 from accord.inference._options import PropagationOptions
 from accord.inference._propagate import propagate
+from accord.inference._sampling import sample_exact, sample_gibbs
 
 __all__ = [
     "Beliefs",
     "ExactBeliefs",
     "PropagationOptions",
+    "eliminate_beliefs",
     "enumerate_beliefs",
     "propagate",
+    "sample_exact",
+    "sample_gibbs",
     "spanning_tree_probabilities",
 ]

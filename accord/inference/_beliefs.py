@@ -13,6 +13,16 @@ from accord.inference.kernels import Problem
 from accord.inference.kernels._reference import cavities, collect
 
 
+def check_feasible(node: Tensor) -> None:
+    """Refuse nodes [..., nodes, states] that have no state left."""
+    barred = (node == -torch.inf).all(-1)
+    if bool(barred.any()):
+        raise InfeasibleError(
+            f"propagate: every state of node {int(barred.nonzero()[0, -1])} is forbidden. "
+            "Relax its potentials, its clamped label or the forbidden pairs around it."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Beliefs:
     """Beliefs that messages stand for; edges and partition functions are computed when asked for.
@@ -40,12 +50,7 @@ class Beliefs:
     def _node_totals(self) -> Tensor:
         """Unnormalised node beliefs [R, nodes, states]."""
         totals = collect(self.problem, self._flat_messages).join()
-        barred = (totals == -torch.inf).all(-1)
-        if bool(barred.any()):
-            raise InfeasibleError(
-                f"propagate: every state of node {int(barred.nonzero()[0, -1])} is forbidden. "
-                "Relax its potentials, its clamped label or the forbidden pairs around it."
-            )
+        check_feasible(totals)
         return totals
 
     @cached_property
@@ -53,7 +58,15 @@ class Beliefs:
         """Unnormalised edge beliefs [R, edges, states, states]."""
         problem, messages = self.problem, self._flat_messages
         near, far = cavities(problem, messages, collect(problem, messages)).chunk(2, dim=-2)
-        return problem.edge / problem.appearance[..., None, None] + near[..., :, None] + far[..., None, :]
+        totals = problem.edge / problem.appearance[..., None, None] + near[..., :, None] + far[..., None, :]
+        barred = totals.detach().flatten(-2).amax(-1) == -torch.inf
+        if bool(barred.any()):
+            source, target = self.field.edge_index[:, int(barred.nonzero()[0, -1])].tolist()
+            raise InfeasibleError(
+                f"propagate: every pair of states of nodes {source} and {target} is forbidden. "
+                "Relax their potentials, their clamped labels or the forbidden pairs between them."
+            )
+        return totals
 
     @cached_property
     def node(self) -> Tensor:

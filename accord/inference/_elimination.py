@@ -12,7 +12,7 @@ from torch import Tensor
 from accord.errors import InfeasibleError, InputTypeError, OptionError, TooLargeError
 from accord.field import PairwiseField
 from accord.inference._beliefs import ExactBeliefs
-from accord.inference._elimination_order import eliminate_nodes
+from accord.inference._elimination_order import find_cliques
 from accord.inference._junction import Junction, build_junction
 from accord.inference._junction_passes import Collected, backtrack, collect, distribute
 from accord.inference._options import Semiring, check_semiring
@@ -26,7 +26,7 @@ MAX_CLIQUE = 60  # torch tensors have at most 64 axes
 def eliminate_beliefs(field: PairwiseField, semiring: Semiring = "sum", max_table: int = MAX_TABLE) -> ExactBeliefs:
     """Exact beliefs by passing messages on a tree of cliques (Lauritzen and Spiegelhalter 1988).
 
-    Differentiable; the gradient of `log_partition` are the marginals.
+    Differentiable; the gradient of `log_partition` is the marginals.
 
     Args:
         field: what to solve. Graphs of a batch and replicas are solved at once, in the same conventions as `propagate`.
@@ -108,7 +108,7 @@ def clique_tree(field: PairwiseField, max_table: int, where: str) -> CliqueTree:
     node, edge = field.expanded()
     node, kept = _fold_fixed(field.edge_index, node, edge)
     edge_index = field.edge_index[:, kept]
-    cliques = _find_cliques(edge_index, node, max_table, where)
+    cliques = _checked_cliques(edge_index, node, max_table, where)
     return CliqueTree(field, node, edge[:, kept], kept, build_junction(edge_index, cliques))
 
 
@@ -131,27 +131,28 @@ def _fold_fixed(edge_index: Tensor, node: Tensor, edge: Tensor) -> tuple[Tensor,
     return node, (~fixed[source] & ~fixed[target]).nonzero().flatten()
 
 
-def _find_cliques(edge_index: Tensor, node: Tensor, max_table: int, where: str) -> list[list[int]]:
+def _checked_cliques(edge_index: Tensor, node: Tensor, max_table: int, where: str) -> list[list[int]]:
     """The cliques of an elimination, or an error that says how wide the graph is."""
     replicas, num_nodes, num_states = node.shape
     entries = [max(replicas, 1) * num_states**size for size in range(MAX_CLIQUE + 1)]
     widest = sum(count <= max_table for count in entries) - 1
-    cliques: list[list[int]] = []
-    together = 0
-    for clique in eliminate_nodes(edge_index, num_nodes, widest):
-        size = len(clique)
-        if size > widest:
-            raise TooLargeError(
-                f"{where}: elimination meets a clique of {size} nodes, and {num_states}**{size} states x {replicas} "
-                f"replicas is more than max_table = {max_table} entries. Raise max_table if there is memory, clamp some "
-                "nodes, solve fewer replicas at a time, or use propagate (approximate)."
-            )
-        together += entries[size] if size > 2 else 0  # tables of pairs are no larger than the field's own
-        if together > MAX_TABLES * max_table:
-            raise TooLargeError(
-                f"{where}: the tables of all cliques together exceed {MAX_TABLES} x max_table = "
-                f"{MAX_TABLES * max_table} entries after {len(cliques)} of {num_nodes} nodes. Raise max_table if there "
-                "is memory, solve fewer graphs or replicas at a time, or use propagate (approximate)."
-            )
-        cliques.append(clique)
+    cliques = find_cliques(edge_index, num_nodes, widest)
+    too_wide = [len(clique) for clique in cliques if len(clique) > widest]
+    remedy = (
+        "Raise max_table if there is memory, clamp some nodes, solve fewer graphs or replicas at a time, or use "
+        "propagate (approximate)."
+    )
+    if too_wide:
+        size = min(too_wide)
+        raise TooLargeError(
+            f"{where}: elimination meets a clique of {size} nodes, and {num_states}**{size} states x {replicas} "
+            f"replicas are more than max_table = {max_table} entries. {remedy}"
+        )
+    # Tables of pairs are no larger than the field's own.
+    together = sum(entries[len(clique)] for clique in cliques if len(clique) > 2)
+    if together > MAX_TABLES * max_table:
+        raise TooLargeError(
+            f"{where}: the widest clique has {max(map(len, cliques))} nodes, and all tables together {together} "
+            f"entries, more than {MAX_TABLES} x max_table = {MAX_TABLES * max_table}. {remedy}"
+        )
     return cliques

@@ -1,71 +1,122 @@
-"""In which order to eliminate nodes: greedy min-fill, and the clique that each elimination makes."""
+"""In which order to eliminate nodes, and the clique that each elimination makes.
+
+Eliminating a node links all its neighbours, since its sum ties them together; the node and its neighbours at that
+moment are a clique of the filled-in graph. The narrower the cliques, the cheaper exact inference is. Finding the
+best order is NP-hard; two heuristics are tried, and each component takes the one that suits it.
+"""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations, count
 
+import numpy as np
+import scipy.sparse as sparse
+from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from torch import Tensor
 
+NARROW = 4  # nodes; components with no wider clique are not worth a second try
+
 Cost = tuple[float, int]
+Neighbours = list[set[int]]
 
 
-def eliminate_nodes(edge_index: Tensor, num_nodes: int, max_clique: int) -> Iterator[list[int]]:
-    """Take nodes out one by one, each time the one whose neighbours need the fewest new edges between them.
-
-    Eliminating a node links all its neighbours, since its sum ties them together; the node and its neighbours at
-    that moment are a clique of the filled-in graph. Min-fill takes leaves of trees first, never links anything
-    in a chordal graph, and is the best of the cheap heuristics elsewhere (Koller and Friedman 2009, section 9.4).
+def find_cliques(edge_index: Tensor, num_nodes: int, max_clique: int) -> list[list[int]]:
+    """Eliminate all nodes, each component in the better of two orders.
 
     Args:
         edge_index: [2, edges], each undirected edge once.
         num_nodes: how many nodes there are.
-        max_clique: cliques beyond this are of no use to the caller, so their fill-in is not counted (hubs would
-            take quadratic time). They come last, smallest first: stop at the first one.
+        max_clique: wider cliques are of no use to the caller. One in the answer means that no order was found
+            without; the cliques after it in the same component mean nothing, as it was not filled in.
 
-    Yields:
+    Returns:
         For each node, in order of elimination, the clique that it makes: the node first, the others in any order.
     """
-    neighbours = _adjacency(edge_index, num_nodes)
-    costs: list[Cost | None] = [_cost(neighbours, node, max_clique) for node in range(num_nodes)]
+    source, target = edge_index.cpu().numpy()
+    links = sparse.coo_matrix((np.ones(source.size, dtype=np.int8), (source, target)), shape=(num_nodes,) * 2).tocsr()
+    component = connected_components(links, directed=False)[1].tolist() if num_nodes else []
+    cliques = _by_component(_min_fill(_adjacency(edge_index, num_nodes), max_clique), component)
+    wide = {name for name, found in cliques.items() if _width(found)[0] > NARROW}
+    if wide:
+        # A breadth-first front moving through the graph: on grids and strips it stays as narrow as they are,
+        # where min-fill nibbles at all sides and meets itself in the middle.
+        order = reverse_cuthill_mckee(links + links.T, symmetric_mode=True).tolist()
+        front = _in_order(
+            _adjacency(edge_index, num_nodes), (node for node in order if component[node] in wide), max_clique
+        )
+        for name, found in _by_component(front, component).items():
+            cliques[name] = min(cliques[name], found, key=_width)
+    return [clique for found in cliques.values() for clique in found]
+
+
+def _min_fill(neighbours: Neighbours, max_clique: int) -> Iterator[list[int]]:
+    """Each time the node whose neighbours need the fewest new edges between them.
+
+    It peels trees from their leaves, adds nothing to chordal graphs, and is the best of the cheap heuristics on
+    irregular graphs (Koller and Friedman 2009, section 9.4).
+    """
+    costs: list[Cost | None] = [_cost(neighbours, node, max_clique) for node in range(len(neighbours))]
     # Among equals the one that has waited longest goes first: trees are then peeled from all sides at once, and
     # the tree of cliques is as shallow as it can be.
-    clock = count(num_nodes)
+    clock = count(len(neighbours))
     heap = [(cost, node, node) for node, cost in enumerate(costs) if cost is not None]
     heapq.heapify(heap)
     while heap:
         cost, _, node = heapq.heappop(heap)
         if cost != costs[node]:
             continue  # out of date: the node was pushed again, or is gone
-        yield [node, *neighbours[node]]
         costs[node] = None
-        for other in sorted(_remove(neighbours, node)):
-            new = _cost(neighbours, other, max_clique)
-            if new != costs[other]:
-                costs[other] = new
-                heapq.heappush(heap, (new, next(clock), other))
+        yield [node, *neighbours[node]]
+        if len(neighbours[node]) < max_clique:
+            for other in sorted(_remove(neighbours, node)):
+                new = _cost(neighbours, other, max_clique)
+                if new != costs[other]:
+                    costs[other] = new
+                    heapq.heappush(heap, (new, next(clock), other))
 
 
-def _adjacency(edge_index: Tensor, num_nodes: int) -> list[set[int]]:
-    neighbours: list[set[int]] = [set() for _ in range(num_nodes)]
+def _in_order(neighbours: Neighbours, order: Iterable[int], max_clique: int) -> Iterator[list[int]]:
+    """One node after another, as told."""
+    for node in order:
+        yield [node, *neighbours[node]]
+        if len(neighbours[node]) < max_clique:
+            _remove(neighbours, node)
+
+
+def _adjacency(edge_index: Tensor, num_nodes: int) -> Neighbours:
+    neighbours: Neighbours = [set() for _ in range(num_nodes)]
     for source, target in edge_index.t().tolist():
         neighbours[source].add(target)
         neighbours[target].add(source)
     return neighbours
 
 
-def _cost(neighbours: list[set[int]], node: int, max_clique: int) -> Cost:
+def _by_component(cliques: Iterable[list[int]], component: list[int]) -> dict[int, list[list[int]]]:
+    found: dict[int, list[list[int]]] = {}
+    for clique in cliques:
+        found.setdefault(component[clique[0]], []).append(clique)
+    return found
+
+
+def _width(cliques: list[list[int]]) -> tuple[int, int]:
+    """Size of the widest clique, and how many there are of that size."""
+    sizes = [len(clique) for clique in cliques]
+    return max(sizes), sizes.count(max(sizes))
+
+
+def _cost(neighbours: Neighbours, node: int, max_clique: int) -> Cost:
     """Number of edges that eliminating the node would add, then its degree."""
     around = neighbours[node]
     degree = len(around)
     if degree >= max_clique:
-        return float("inf"), degree
+        return float("inf"), degree  # too wide as it is; counting pairs around a hub would take quadratic time
     if degree < 2:
         return 0, degree
     present = sum(len(neighbours[other] & around) for other in around) // 2
     return degree * (degree - 1) // 2 - present, degree
 
 
-def _remove(neighbours: list[set[int]], node: int) -> set[int]:
+def _remove(neighbours: Neighbours, node: int) -> set[int]:
     """Take the node out, link its neighbours, and say whose cost may have changed."""
     around = neighbours[node]
     for other in around:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from accord.errors import InfeasibleError, TooLargeError
+from accord.errors import InfeasibleError, InputTypeError, TooLargeError
 from accord.field import PairwiseField
 from accord.inference._beliefs import ExactBeliefs
 from accord.inference._options import Semiring, check_semiring
@@ -20,7 +20,10 @@ def enumerate_beliefs(field: PairwiseField, semiring: Semiring = "sum") -> Exact
         TooLargeError: a graph has more than 2**20 labellings; `eliminate_beliefs` goes much further.
         InfeasibleError: a graph has no labelling without forbidden states or pairs.
     """
-    check_semiring(semiring, "enumerate_beliefs")
+    where = "enumerate_beliefs"
+    if not isinstance(field, PairwiseField):
+        raise InputTypeError(f"{where}: got a {type(field).__name__}, not a PairwiseField. Build one first.")
+    check_semiring(semiring, where)
     node, edge = field.expanded()
     node_beliefs, edge_beliefs = torch.zeros_like(node), torch.zeros_like(edge)
     labels = torch.zeros(node.shape[:2], dtype=torch.long, device=node.device)
@@ -31,11 +34,15 @@ def enumerate_beliefs(field: PairwiseField, semiring: Semiring = "sum") -> Exact
         axis = {name: place for place, name in enumerate(nodes.tolist())}
         scores = _scores(field, node, edge, nodes, edges, axis)
         listed = scores.reshape(node.shape[0], -1)
-        total = REDUCE[semiring](listed, dim=-1)
-        if bool((total == -torch.inf).any()):
-            raise InfeasibleError(f"enumerate_beliefs: graph {number} has no labelling that is not forbidden.")
-        totals.append(total)
-        shifted = scores - total.reshape(-1, *(1,) * len(axis))
+        best = listed.detach().amax(-1, keepdim=True)
+        if bool((best == -torch.inf).any()):
+            raise InfeasibleError(
+                f"{where}: graph {number} has no labelling without forbidden states or pairs. Relax one of them."
+            )
+        # The best score goes first: the log of how many labellings share it would drown in a large one.
+        excess = REDUCE[semiring](listed - best, dim=-1, keepdim=True)
+        totals.append((best + excess)[:, 0])
+        shifted = (listed - best - excess).reshape(scores.shape)
         for name, place in axis.items():
             node_beliefs[:, name] = _keep(shifted, (place,), semiring)
         for column in edges.tolist():

@@ -7,11 +7,13 @@ import torch
 from torch import Tensor
 
 from accord.errors import InputTypeError, OptionError
+from accord.graphs import check_number
 
 Semiring = Literal["sum", "max"]
 SEMIRINGS = ("sum", "max")
 
 DEFAULT_SWEEPS = 200  # loopy graphs that settle at all have settled by then; forests get as many as they need
+MAX_SWEEPS = 2**31 - 1  # what kernels in other languages can count to
 DEFAULT_TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}  # above the rounding noise of a log-message
 
 
@@ -36,22 +38,30 @@ class PropagationOptions:
 
     def __post_init__(self) -> None:
         check_semiring(self.semiring, "propagate")
-        _check_number(self.damping, "damping")
-        if not 0 <= self.damping < 1:
+        damping = check_number(self.damping, "damping", "propagate")
+        if not 0 <= damping < 1:
             raise OptionError(
-                f"propagate: damping is {self.damping}; it must lie in [0, 1). 0 is plain propagation, 0.5 is a good "
+                f"propagate: damping is {damping:g}; it must lie in [0, 1). 0 is plain propagation, 0.5 is a good "
                 "start where messages oscillate, and at 1 no message would ever move."
             )
         if self.max_sweeps is not None:
             if isinstance(self.max_sweeps, bool) or not isinstance(self.max_sweeps, int):
-                raise InputTypeError(f"propagate: max_sweeps is a {type(self.max_sweeps).__name__}, not an int.")
-            if self.max_sweeps < 0:
-                raise OptionError(f"propagate: max_sweeps is {self.max_sweeps}; it cannot be negative.")
-        if self.tolerance is not None:
-            _check_number(self.tolerance, "tolerance")
-            if not 0 <= self.tolerance < float("inf"):
+                raise InputTypeError(
+                    f"propagate: max_sweeps is a {type(self.max_sweeps).__name__}, not an int. "
+                    "Give a whole number, or None for the default."
+                )
+            if not 0 <= self.max_sweeps <= MAX_SWEEPS:
+                # %g, because Python refuses to write out a number of thousands of digits.
+                sweeps = f"{check_number(self.max_sweeps, 'max_sweeps', 'propagate'):.10g}"
                 raise OptionError(
-                    f"propagate: tolerance is {self.tolerance}; it must be 0 (run all sweeps) or a positive number."
+                    f"propagate: max_sweeps is {sweeps}; it must lie in 0 to {MAX_SWEEPS}. None is the default."
+                )
+        if self.tolerance is not None:
+            tolerance = check_number(self.tolerance, "tolerance", "propagate")
+            if not 0 <= tolerance < float("inf"):
+                raise OptionError(
+                    f"propagate: tolerance is {tolerance}; it must be 0 or a positive number. 0 runs all sweeps, None "
+                    "follows the precision of the field."
                 )
 
 
@@ -61,8 +71,3 @@ def check_semiring(semiring: object, where: str) -> None:
         raise OptionError(
             f"{where}: semiring {semiring!r} is unknown. Choose 'sum' (marginals) or 'max' (best labels)."
         )
-
-
-def _check_number(value: object, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputTypeError(f"propagate: {name} is a {type(value).__name__}, not a number.")

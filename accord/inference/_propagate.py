@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from accord.errors import FieldError, InputTypeError, OptionError
-from accord.field import PairwiseField
-from accord.graphs import Arcs
+from accord.field import LARGEST_POTENTIAL, PairwiseField
+from accord.graphs import Arcs, check_numbers, check_tensor
 from accord.inference._appearance import spanning_tree_probabilities
-from accord.inference._beliefs import Beliefs
+from accord.inference._beliefs import Beliefs, check_feasible
 from accord.inference._options import DEFAULT_SWEEPS, DEFAULT_TOLERANCE, PropagationOptions, Semiring
 from accord.inference.kernels import Problem, choose_kernel
 
@@ -51,6 +51,7 @@ def propagate(
         max_sweeps=max_sweeps,
         tolerance=tolerance,
     )
+    check_feasible(field.node)
     name, kernel = choose_kernel(backend)
     problem = _problem(field, options, start)
     solution = kernel(problem)
@@ -84,7 +85,8 @@ def _problem(field: PairwiseField, options: PropagationOptions, start: Beliefs |
         arc_graph=field.graph[arcs.source],
         num_graphs=field.num_graphs,
         semiring=options.semiring,
-        damping=float(options.damping),
+        # A weight that rounds to 0 is 0: times -inf, it would be NaN.
+        damping=float(options.damping) if options.damping >= torch.finfo(node.dtype).tiny else 0.0,
         max_sweeps=sweeps,
         tolerance=DEFAULT_TOLERANCE[node.dtype] if options.tolerance is None else float(options.tolerance),
         start=None if start is None else _start(field, start),
@@ -101,28 +103,43 @@ def _appearance(field: PairwiseField, choice: float | Tensor | str) -> Tensor:
                 "'spanning'."
             )
         return spanning_tree_probabilities(field.edge_index, field.num_nodes).to(like)[None]
-    if not isinstance(choice, (int, float, Tensor)) or isinstance(choice, bool):
-        raise InputTypeError(f"propagate: edge_appearance is a {type(choice).__name__}, not a number or a tensor.")
-    values = torch.as_tensor(choice, dtype=like.dtype, device=like.device)
+    values = check_numbers(choice, "edge_appearance", "propagate", like)
     if values.dim() and (values.shape[-1] != field.num_edges or values.shape[:-1] not in (field.replicas, ())):
         raise OptionError(
-            f"propagate: edge_appearance has shape {list(values.shape)}, but [edges] = [{field.num_edges}] is needed."
+            f"propagate: edge_appearance has shape {list(values.shape)}, but [edges] = [{field.num_edges}] is needed. "
+            "Give one number for all edges, or one for each column of edge_index."
         )
     if not bool(((values > 0) & (values <= 1)).all()):
         raise OptionError(
-            f"propagate: edge_appearance must lie in (0, 1], got values from {float(values.min())} to "
-            f"{float(values.max())}. 1 is plain propagation."
+            f"propagate: edge_appearance must lie in (0, 1], got values from {float(values.detach().min())} to "
+            f"{float(values.detach().max())}. 1 is plain propagation."
         )
+    _check_quotients(field.edge.detach(), values.detach())
     if values.dim() <= 1:
         return values.expand(1, field.num_edges)
     return values.reshape(field.replicas.numel(), field.num_edges)
 
 
+def _check_quotients(edge: Tensor, appearance: Tensor) -> None:
+    """Refuse appearance probabilities so small that the potentials divided by them overflow."""
+    smallest = float(appearance.min()) if appearance.numel() else 1.0
+    if smallest < 1 and edge.numel():
+        largest = float(edge.masked_fill(edge == -torch.inf, 0.0).abs().max())
+        if largest > smallest * LARGEST_POTENTIAL[edge.dtype]:
+            raise OptionError(
+                f"propagate: edge_appearance goes down to {smallest:.3g}, and edge potentials up to {largest:.3g}; "
+                f"divided by it they overflow {edge.dtype}. Give larger probabilities, or the field in float64."
+            )
+
+
 def _start(field: PairwiseField, start: Beliefs | Tensor) -> Tensor:
     """Messages to go on from, as [R, arcs, states]."""
     if not isinstance(start, (Beliefs, Tensor)):
-        raise InputTypeError(f"propagate: start is a {type(start).__name__}, not Beliefs or their messages.")
-    messages = start.messages if isinstance(start, Beliefs) else start
+        raise InputTypeError(
+            f"propagate: start is a {type(start).__name__}, not Beliefs or their messages. "
+            "Give what propagate returned."
+        )
+    messages = start.messages if isinstance(start, Beliefs) else check_tensor(start, "start", "propagate")
     shape = (*field.replicas, 2 * field.num_edges, field.num_states)
     if messages.shape != shape:
         raise FieldError(

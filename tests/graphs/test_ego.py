@@ -165,6 +165,7 @@ def test_one_ego_wants_one_whole_number(node):
         ),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Unable to accurately infer 'num_nodes'")  # PyG's own word on an empty Data
 def test_graphs_that_do_not_fit_together_are_named(data, error, says):
     with pytest.raises(error, match=says):
         ego_network(data, 0)

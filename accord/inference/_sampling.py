@@ -1,0 +1,185 @@
+"""Labellings drawn from a field: exactly where elimination can, by Gibbs sampling anywhere else."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from accord.errors import FieldError, InfeasibleError, InputTypeError, OptionError
+from accord.field import PairwiseField
+from accord.graphs import Arcs, check_integer, colour_nodes
+from accord.inference._elimination import MAX_TABLE, clique_tree
+from accord.inference._junction_passes import backtrack
+from accord.inference._propagate import propagate
+from accord.inference._semiring import REDUCE
+
+
+def sample_exact(
+    field: PairwiseField,
+    num_samples: int = 1,
+    generator: torch.Generator | None = None,
+    max_table: int = MAX_TABLE,
+) -> Tensor:
+    """Independent labellings from the joint distribution: [num_samples, *replicas, nodes].
+
+    Sums go in to the roots of a tree of cliques, labels come out again, each drawn given those already drawn
+    (forward filtering, backward sampling). Trees of any size, and loopy graphs that are narrow; memory grows
+    with `eliminate_beliefs`'s tables and with samples x replicas x nodes.
+
+    Args:
+        field: what to draw from.
+        num_samples: how many labellings.
+        generator: source of randomness; None takes torch's default.
+        max_table: see `eliminate_beliefs`.
+
+    Raises:
+        InfeasibleError: a graph has no labelling without forbidden states or pairs.
+        TooLargeError: the graph is too wide for `max_table`; `sample_gibbs` has no such limit.
+    """
+    where = "sample_exact"
+    _check_count(num_samples, "num_samples", 1, where)
+    with torch.no_grad():
+        tree = clique_tree(field, max_table, where)
+        collected = tree.collect(REDUCE["sum"])
+        tree.totals(collected, where)  # refuses graphs without any labelling
+        labels = backtrack(tree.junction, collected, lambda given: draw(given, generator), num_samples)
+    return labels.reshape(num_samples, *field.replicas, field.num_nodes)
+
+
+def sample_gibbs(
+    field: PairwiseField,
+    num_samples: int = 1,
+    sweeps: int = 100,
+    start: Tensor | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Labellings from independent Markov chains, one for each sample: [num_samples, *replicas, nodes].
+
+    A sweep draws every node anew given its neighbours (Geman and Geman 1984); nodes of one colour share no edge
+    and are drawn together (chromatic sampling, Gonzalez et al. 2011). All chains of all replicas run at once,
+    and only their last states are returned, so samples are independent of each other and `sweeps` is the one
+    knob: too few, and samples lean to where the chains started. Memory grows with samples x replicas x
+    (edges of one colour) x states.
+
+    Forbidden pairs (-inf) are respected in every sweep, but may cut the labellings into islands with no path
+    of single-node changes between them: a chain then never leaves the island it started on. Prefer
+    `sample_exact` where it fits.
+
+    Args:
+        field: what to draw from.
+        num_samples: how many chains, each giving one sample.
+        sweeps: how often each chain visits every node; 0 returns where the chains start.
+        start: labels [..., nodes] that broadcast against [num_samples, *replicas, nodes]. By default each node's
+            state is drawn from its own potentials, or, if there are forbidden pairs, is that of the decoded optimum.
+        generator: source of randomness; None takes torch's default.
+
+    Raises:
+        InfeasibleError: no labelling to start from was found; the one given is forbidden.
+    """
+    where = "sample_gibbs"
+    if not isinstance(field, PairwiseField):
+        raise InputTypeError(f"{where}: got a {type(field).__name__}, not a PairwiseField. Build one first.")
+    _check_count(num_samples, "num_samples", 1, where)
+    _check_count(sweeps, "sweeps", 0, where)
+    shape = (num_samples, *field.replicas, field.num_nodes)
+    with torch.no_grad():
+        labels = _start(field, num_samples, start, generator, where)
+        # Nodes first: what is gathered and summed along edges are then whole rows.
+        chains = labels.reshape(num_samples, field.replicas.numel(), field.num_nodes).permute(2, 1, 0).contiguous()
+        groups = _colour_groups(field)
+        for _ in range(sweeps):
+            for group in groups:
+                chains[group.nodes] = draw(group.conditional(chains), generator)
+        return chains.permute(2, 1, 0).reshape(shape)
+
+
+def draw(logits: Tensor, generator: torch.Generator | None) -> Tensor:
+    """One state for each row of unnormalised log-probabilities [..., states]; never one that is -inf.
+
+    The state at which the running sum of probabilities passes a uniform number: one number for each row.
+    """
+    sums = (logits - logits.amax(-1, keepdim=True)).exp().cumsum(-1)
+    total = sums[..., -1:].contiguous()
+    device = logits.device if generator is None else generator.device
+    uniform = torch.rand(total.shape, dtype=total.dtype, device=device, generator=generator).to(logits.device)
+    # Rounding must not lift the number to the total itself: no state would be left, or only forbidden ones.
+    passed = torch.minimum(uniform * total, torch.nextafter(total, torch.zeros_like(total)))
+    return torch.searchsorted(sums, passed, right=True)[..., 0]
+
+
+@dataclass(frozen=True, eq=False)
+class ColourGroup:
+    """Nodes that share no edge, and the arcs that run into them."""
+
+    nodes: Tensor  # [group]
+    evidence: Tensor  # [group, R, 1, states]
+    source: Tensor  # [arcs]
+    place: Tensor  # [arcs]: entry of `nodes` that the arc runs into
+    tables: Tensor  # [arcs, R, source states, target states]
+
+    def conditional(self, chains: Tensor) -> Tensor:
+        """Log-potentials of the nodes' states given all others [group, R, chains, states].
+
+        Args:
+            chains: labels [nodes, R, chains].
+        """
+        around = chains[self.source][..., None].expand(-1, -1, -1, self.tables.shape[-1])
+        shape = (*self.evidence.shape[:2], chains.shape[2], self.evidence.shape[3])
+        return self.evidence.expand(shape).index_add(0, self.place, self.tables.gather(2, around))
+
+
+def _colour_groups(field: PairwiseField) -> list[ColourGroup]:
+    """One group for each colour of the graph."""
+    node, edge = (values.transpose(0, 1) for values in field.expanded())
+    arcs = Arcs.along(field.edge_index)
+    place = torch.empty(field.num_nodes, dtype=torch.long, device=node.device)
+    colour = torch.empty_like(place)
+    groups = []
+    classes = colour_nodes(field.edge_index, field.num_nodes)
+    for number, nodes in enumerate(classes):
+        colour[nodes] = number
+        place[nodes] = torch.arange(len(nodes), device=node.device)
+    for number, nodes in enumerate(classes):
+        incoming = (colour[arcs.target] == number).nonzero().flatten()
+        against = incoming >= field.num_edges
+        table = edge[incoming % max(field.num_edges, 1)]
+        table = torch.where(against[:, None, None, None], table.mT, table)
+        groups.append(
+            ColourGroup(nodes, node[nodes][:, :, None], arcs.source[incoming], place[arcs.target[incoming]], table)
+        )
+    return groups
+
+
+def _start(
+    field: PairwiseField, num_samples: int, start: Tensor | None, generator: torch.Generator | None, where: str
+) -> Tensor:
+    """Labels [num_samples, *replicas, nodes] that no constraint forbids."""
+    shape = (num_samples, *field.replicas, field.num_nodes)
+    if start is not None:
+        labels = check_integer(start, "start", where)
+        try:
+            labels = labels.expand(shape)
+        except RuntimeError:
+            raise FieldError(
+                f"{where}: start has shape {list(labels.shape)}, which does not broadcast to {list(shape)} "
+                "(samples, replicas, nodes). Give one label for each node."
+            ) from None
+    elif bool((field.edge == -torch.inf).any()) or bool((field.node == -torch.inf).all(-1).any()):
+        labels = propagate(field, semiring="max").decode().expand(shape)
+    else:
+        labels = draw(field.node.expand(*shape, field.num_states), generator)
+    barred = (field.score(labels) == -torch.inf).nonzero()
+    if len(barred):
+        raise InfeasibleError(
+            f"{where}: the labels that sample {int(barred[0, 0])} starts from are forbidden in graph "
+            f"{int(barred[0, -1])}, and a chain cannot leave what has no probability. Start from labels with a finite "
+            "field.score, or leave out `start`; if that fails too, relax a constraint."
+        )
+    return labels
+
+
+def _check_count(value: object, name: str, lowest: int, where: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputTypeError(f"{where}: {name} is a {type(value).__name__}, not an int.")
+    if value < lowest:
+        raise OptionError(f"{where}: {name} is {value}, but must be {lowest} or more.")

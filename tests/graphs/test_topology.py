@@ -1,0 +1,120 @@
+"""Edges once, arcs both ways, attributes carried along."""
+
+import time
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import edge_lists
+from torch_geometric.data import Batch, Data
+
+from accord.graphs import colour_nodes, graph_topology, peel, topology
+
+
+@st.composite
+def messy_index(draw):
+    num_nodes = draw(st.integers(1, 8))
+    node = st.integers(0, num_nodes - 1)
+    columns = draw(st.lists(st.tuples(node, node), max_size=20))
+    return torch.tensor(columns, dtype=torch.long).reshape(-1, 2).t(), num_nodes
+
+
+@given(messy_index())
+def test_each_undirected_edge_once_in_the_direction_first_seen(drawn):
+    index, num_nodes = drawn
+    seen = {}
+    for column, (s, t) in enumerate(index.t().tolist()):
+        if s != t and frozenset((s, t)) not in seen:
+            seen[frozenset((s, t))] = (s, t, column)
+    result = topology(index, num_nodes)
+    expected = list(seen.values())
+    assert result.edge_index.t().tolist() == [[s, t] for s, t, _ in expected]
+    assert result.column.tolist() == [column for _, _, column in expected]
+    assert result.num_edges == len(expected)
+
+
+@given(messy_index())
+def test_arcs_run_both_ways(drawn):
+    result = topology(*drawn)
+    arcs = result.arcs
+    assert torch.equal(arcs.source[arcs.reverse], arcs.target)
+    assert torch.equal(arcs.target[arcs.reverse], arcs.source)
+    assert torch.equal(arcs.reverse[arcs.reverse], torch.arange(2 * result.num_edges))
+
+
+def test_attributes_follow_the_first_occurrence():
+    index = torch.tensor([[0, 2, 1, 1, 2], [1, 2, 0, 2, 1]])
+    result = topology(index, 3)
+    assert result.carry(torch.arange(5.0)).tolist() == [0.0, 3.0]
+    assert result.notes == ("1 self-loops removed",)
+    with pytest.raises(ValueError, match="one row for every column"):
+        result.carry(torch.arange(2.0))
+
+
+def test_notes_say_what_was_cleaned():
+    assert topology(torch.tensor([[0, 1], [1, 0]]), 2).notes == ()
+    assert "one direction only" in topology(torch.tensor([[0], [1]]), 2).notes[0]
+    assert "3 arcs merged into 1" in topology(torch.tensor([[0, 1, 0], [1, 0, 1]]), 2).notes[0]
+
+
+def test_isolated_single_and_empty_graphs():
+    nothing = torch.empty(2, 0, dtype=torch.long)
+    assert topology(nothing, 0).num_edges == 0
+    assert topology(nothing, 1).num_nodes == 1
+    assert topology(torch.tensor([[4], [2]]), 7).num_edges == 1
+    assert graph_topology(Data(x=torch.ones(3, 1))).num_edges == 0
+
+
+def test_batches_keep_their_graphs_apart():
+    one = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    none = Data(x=torch.ones(1, 1), edge_index=torch.empty(2, 0, dtype=torch.long))
+    result = graph_topology(Batch.from_data_list([one, none, one]))
+    assert result.graph.tolist() == [0, 0, 1, 2, 2]
+    assert result.num_graphs == 3 and result.edge_index.tolist() == [[0, 3], [1, 4]]
+    with pytest.raises(ValueError, match="joins graphs 0 and 1"):
+        topology(torch.tensor([[0], [1]]), 2, torch.tensor([0, 1]))
+
+
+def test_time_grows_with_edges_not_with_nodes_squared():
+    """A million nodes would need a terabyte as a dense matrix; here it is a second or two."""
+    generator = torch.Generator().manual_seed(0)
+    index = torch.randint(0, 1_000_000, (2, 1_000_000), generator=generator)
+    begin = time.perf_counter()
+    result = topology(torch.cat([index, index.flip(0)], 1), 1_000_000)
+    assert time.perf_counter() - begin < 20
+    assert result.num_edges <= 1_000_000
+
+
+@given(st.integers(1, 12).flatmap(lambda n: st.tuples(edge_lists(n), st.just(n))))
+def test_peeling_takes_every_leaf_and_leaves_loops(drawn):
+    index, num_nodes = drawn
+    peeling = peel(index, num_nodes)
+    degree = torch.zeros(num_nodes, dtype=torch.long)
+    for ends in index:
+        degree.index_add_(0, ends, torch.ones_like(ends))
+    gone = torch.zeros(num_nodes, dtype=torch.bool)
+    for round_ in peeling.rounds:
+        assert bool((degree[round_.leaf] == 1).all()) and not bool(gone[round_.parent].any())
+        for leaf, parent, edge, forward in zip(*vars(round_).values(), strict=True):
+            ends = index[:, edge].tolist()
+            assert ends == ([leaf, parent] if forward else [parent, leaf])
+            degree[leaf] -= 1
+            degree[parent] -= 1
+        gone[round_.leaf] = True
+    assert torch.equal(peeling.core, ~gone)
+    core_edge = peeling.core[index[0]] & peeling.core[index[1]]
+    assert torch.equal(peeling.core_edge, core_edge)
+    assert bool((degree[peeling.core] != 1).all())
+
+
+@given(st.integers(1, 12).flatmap(lambda n: st.tuples(edge_lists(n), st.just(n))))
+def test_nodes_of_one_colour_share_no_edge(drawn):
+    index, num_nodes = drawn
+    classes = colour_nodes(index, num_nodes)
+    colour = torch.full((num_nodes,), -1)
+    for number, nodes in enumerate(classes):
+        assert bool((colour[nodes] == -1).all()) and nodes.numel()
+        colour[nodes] = number
+    assert bool((colour >= 0).all())
+    assert bool((colour[index[0]] != colour[index[1]]).all())

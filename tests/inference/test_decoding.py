@@ -1,0 +1,105 @@
+"""Decoding: exact on forests, never worse than the argmax it starts from, and free of forbidden pairs."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import DTYPE, fields, union
+from torch.testing import assert_close
+
+from accord import PairwiseField, enumerate_beliefs, propagate
+from accord.errors import InfeasibleError
+from accord.inference import eliminate_beliefs
+
+EXACT = {"rtol": 0, "atol": 1e-9}
+
+
+@given(fields(max_nodes=7, tree=True, ties=True), st.sampled_from(["sum", "max"]))
+def test_forests_decode_to_an_optimum_ties_included(field, semiring):
+    labels = propagate(field, semiring=semiring).decode()
+    assert_close(field.score(labels), enumerate_beliefs(field, semiring="max").log_partition, **EXACT)
+
+
+@given(fields(max_nodes=7, tree=True))
+def test_forests_decode_exactly_even_without_a_sweep(field):
+    labels = propagate(field, semiring="max", max_sweeps=0).decode()
+    assert_close(field.score(labels), enumerate_beliefs(field, semiring="max").log_partition, **EXACT)
+
+
+def test_ties_that_argmax_alone_gets_wrong():
+    # Two labellings are best, 0-1 and 1-0; each node's own best state is a tie, and 0-0 would be the naive answer.
+    edge = torch.tensor([[[0.0, 1.0], [1.0, 0.0]]], dtype=DTYPE)
+    field = PairwiseField(torch.tensor([[0], [1]]), torch.zeros(2, 2, dtype=DTYPE), edge)
+    beliefs = propagate(field, semiring="max")
+    assert beliefs.node.eq(0).all()
+    assert sorted(beliefs.decode().tolist()) == [0, 1]
+
+
+@given(fields(max_nodes=7, ties=True) | fields(max_nodes=7))
+def test_polish_never_lowers_the_score(field):
+    beliefs = propagate(field, semiring="max", max_sweeps=5)
+    decoded, argmax = field.score(beliefs.decode()), field.score(beliefs.node.argmax(-1))
+    assert bool((decoded >= argmax - 1e-9).all())
+    assert bool((decoded <= enumerate_beliefs(field, semiring="max").log_partition + 1e-9).all())
+
+
+@given(fields(max_nodes=7))
+def test_no_single_change_improves_a_decoded_labelling(field):
+    labels = propagate(field, semiring="max", max_sweeps=3).decode()
+    score = field.score(labels)
+    for node in range(field.num_nodes):
+        for state in range(field.num_states):
+            other = labels.clone()
+            other[..., node] = state
+            assert bool((field.score(other) <= score + 1e-9).all())
+
+
+@given(fields(max_nodes=7, max_states=4, barred=0.25))
+def test_forbidden_entries_never_appear_where_elimination_finds_a_way(field):
+    try:
+        best = eliminate_beliefs(field, semiring="max").log_partition
+    except InfeasibleError:
+        with pytest.raises(InfeasibleError):
+            propagate(field, semiring="max").decode()
+        return
+    score = field.score(propagate(field, semiring="max", max_sweeps=10).decode())
+    assert bool(score.isfinite().all())
+    assert bool((score <= best + 1e-9).all())
+
+
+def test_colouring_that_single_moves_cannot_repair():
+    """Three colours on a wheel-like graph from a flat start: local moves alone get stuck, decoding does not."""
+    rows, columns = 5, 6
+    number = torch.arange(rows * columns).reshape(rows, columns)
+    pairs = [(number[:, :-1], number[:, 1:]), (number[:-1], number[1:]), (number[:-1, :-1], number[1:, 1:])]
+    index = torch.cat([torch.stack([a.flatten(), b.flatten()]) for a, b in pairs], 1)
+    flat = PairwiseField(index, torch.zeros(rows * columns, 3), torch.zeros(index.shape[1], 3, 3))
+    field = flat.forbid([(0, 0), (1, 1), (2, 2)])
+    labels = propagate(field, semiring="max").decode()
+    assert bool((labels[index[0]] != labels[index[1]]).all())
+
+
+def test_infeasible_constraints_raise():
+    triangle = PairwiseField(torch.tensor([[0, 1, 2], [1, 2, 0]]), torch.zeros(3, 2), torch.zeros(3, 2, 2))
+    two_colours = triangle.forbid([(0, 0), (1, 1)])
+    with pytest.raises(InfeasibleError, match="no labelling"):
+        propagate(two_colours, semiring="max").decode()
+    with pytest.raises(InfeasibleError, match="node 1"):
+        bad = torch.zeros(3, 2)
+        bad[1] = -torch.inf
+        propagate(triangle.with_potentials(node=bad))
+
+
+@given(st.lists(fields(max_nodes=5, min_states=3, max_states=3, replicas=((),)), min_size=2, max_size=4))
+def test_a_batch_decodes_like_its_graphs(parts):
+    whole = propagate(union(parts), semiring="max", max_sweeps=20)
+    scores = [propagate(part, semiring="max", max_sweeps=20).log_partition for part in parts]
+    assert_close(whole.log_partition, torch.cat(scores, -1), **EXACT)
+
+
+@given(fields(max_nodes=5, replicas=((3,),)))
+def test_replicas_decode_one_by_one(field):
+    together = propagate(field, semiring="max", max_sweeps=20).log_partition
+    for replica in range(3):
+        alone = PairwiseField(field.edge_index, field.node[replica], field.edge[replica])
+        assert_close(propagate(alone, semiring="max", max_sweeps=20).log_partition, together[replica], **EXACT)

@@ -1,0 +1,109 @@
+"""The folders are layers: each imports only from those above it, and the core needs few packages."""
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import accord
+
+PACKAGE = Path(accord.__file__).parent
+LAYERS = [
+    "errors",
+    "graphs",
+    "field",
+    "inference",
+    "datasets",
+    "encoders",
+    "evaluation",
+    "learning",
+    "methods",
+    "estimator",
+    "experiments",
+    "app",
+]
+CORE = LAYERS[: LAYERS.index("estimator")]
+CORE_PACKAGES = {"torch", "torch_geometric", "numpy", "scipy", "lightning", "torchmetrics", "safetensors", "triton"}
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+
+def layer_of(path):
+    first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return None if first == "__init__" else first
+
+
+def imported_modules(tree, top_level_only=False):
+    nodes = tree.body if top_level_only else ast.walk(tree)
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "." if node.level else node.module
+
+
+def violations(layer, tree):
+    """Modules of this tree's imports that its layer may not know."""
+    if layer is None:
+        return []
+    rank = LAYERS.index(layer)
+    named = [name.split(".") for name in imported_modules(tree) if name == "accord" or name.startswith("accord.")]
+    return [
+        ".".join(parts) for parts in named if len(parts) < 2 or parts[1] not in LAYERS or LAYERS.index(parts[1]) > rank
+    ]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_a_folder_imports_only_from_those_above_it(path):
+    tree = ast.parse(path.read_text())
+    assert layer_of(path) in (None, *LAYERS), "a new folder needs its place in LAYERS and in the design"
+    assert not violations(layer_of(path), tree)
+    assert "." not in set(imported_modules(tree)), "imports are absolute, so that this test can read them"
+
+
+def test_the_layer_test_can_fail():
+    upward = ast.parse("def f():\n    from accord.inference import propagate\n")
+    assert violations("graphs", upward) == ["accord.inference"]
+    assert violations("field", ast.parse("import accord")) == ["accord"]
+    assert violations("inference", upward) == []
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if layer_of(p) in CORE], ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_the_core_imports_few_packages_at_the_top(path):
+    outside = {name.split(".")[0] for name in imported_modules(ast.parse(path.read_text()), top_level_only=True)}
+    assert outside <= CORE_PACKAGES | {"accord"} | set(sys.stdlib_module_names)
+
+
+def test_every_module_can_be_imported_and_lists_what_it_offers():
+    for info in pkgutil.walk_packages(accord.__path__, "accord."):
+        module = importlib.import_module(info.name)
+        if info.ispkg and hasattr(module, "__all__"):
+            assert module.__all__ == sorted(module.__all__, key=lambda n: (not n.isupper(), n[0].islower(), n)), (
+                info.name
+            )
+            assert all(hasattr(module, name) for name in module.__all__), info.name
+
+
+def test_public_surface():
+    assert set(accord.__all__) == {name for name in vars(accord) if not name.startswith("_")} - {
+        info.name for info in pkgutil.iter_modules(accord.__path__)
+    }
+
+
+def test_importing_the_package_stays_light():
+    """Nothing for plots, servers or the command line is loaded until it is used."""
+    code = (
+        "import sys, accord; print(*sorted({'matplotlib', 'typer', 'rich', 'sklearn', 'fastapi'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_no_pickle():
+    """Saved models and data never run code when they are loaded."""
+    for path in SOURCES:
+        named = {name.split(".")[0] for name in imported_modules(ast.parse(path.read_text()))}
+        assert "pickle" not in named and "joblib" not in named, path

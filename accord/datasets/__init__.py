@@ -1,14 +1,27 @@
-"""Benchmark sets, read from files or fetched by PyG, and made sets drawn from known fields."""
+"""Benchmark sets, read from files or fetched by PyG, made sets drawn from known fields, and users' own files."""
 
 from accord.datasets._benchmark import Benchmark, SplitStatistics
+from accord.datasets._digits import DigitsBenchmark, DigitsOptions, DigitsTruth, make_digits
 from accord.datasets._files import find_file
+from accord.datasets._folder import FolderBenchmark, read_folder
+from accord.datasets._readers import read_graph, read_graphs
 from accord.datasets._registry import BenchmarkEntry, list_benchmarks, load_benchmark
+from accord.datasets._writers import write_graph
 
 __all__ = [
     "Benchmark",
     "BenchmarkEntry",
+    "DigitsBenchmark",
+    "DigitsOptions",
+    "DigitsTruth",
+    "FolderBenchmark",
     "SplitStatistics",
     "find_file",
     "list_benchmarks",
     "load_benchmark",
+    "make_digits",
+    "read_folder",
+    "read_graph",
+    "read_graphs",
+    "write_graph",
 ]

@@ -36,7 +36,8 @@ def read_arrays(path: Path, required: Sequence[str], optional: Sequence[str] = (
         optional: names that are read if they are there.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # Opened here, because numpy leaves a broken archive open.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             missing = [name for name in required if name not in archive.files]
             if missing:
                 raise GraphError(

@@ -47,7 +47,11 @@ def load_ppi(num_train_graphs: int, treat: Treatment) -> Splits:
     sizes = [int(graph.num_nodes) for graph in graphs]
     training_rows = torch.arange(sum(sizes)) < sum(sizes[:num_train_graphs])
     treated = torch.split(treat(torch.cat([graph.x for graph in graphs]), training_rows), sizes)
-    built = [Data(x=x, y=graph.y, edge_index=graph.edge_index) for x, graph in zip(treated, graphs, strict=True)]
+    built = [
+        # A clone, because parts of a split share memory: a graph that is saved would take all others along.
+        Data(x=x.clone(), y=graph.y, edge_index=graph.edge_index)
+        for x, graph in zip(treated, graphs, strict=True)
+    ]
     val_at, test_at = len(train), len(train) + len(networks.val)
     return Splits(built[:val_at], built[val_at:test_at], built[test_at:], networks.source)
 

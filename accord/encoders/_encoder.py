@@ -1,0 +1,64 @@
+"""What every encoder is: graphs in, one representation for each node and replica out."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from accord.encoders._noise import Noise
+from accord.encoders._spec import Spec
+from accord.errors import GraphError, OptionError
+from accord.graphs import GraphBatch
+
+
+class Encoder(nn.Module, ABC):
+    """A built encoder; its parameters carry a leading replica axis."""
+
+    def __init__(self, in_channels: int, out_channels: int, num_replicas: int) -> None:
+        super().__init__()
+        if min(in_channels, out_channels) < 1 or num_replicas < 1:
+            raise OptionError(
+                f"{type(self).__name__}: in_channels={in_channels}, out_channels={out_channels} and "
+                f"{num_replicas} seeds; each must be at least 1."
+            )
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.num_replicas = num_replicas
+
+    def forward(self, batch: GraphBatch, noise: Noise | None = None) -> Tensor:
+        """Encode the nodes.
+
+        Args:
+            batch: the graphs.
+            noise: randomness of a training step; None for evaluation, without any.
+
+        Returns:
+            [nodes, replicas, out_channels].
+        """
+        if batch.num_features != self.in_channels:
+            raise GraphError(
+                f"{type(self).__name__}: the graphs have {batch.num_features} features a node, but the encoder was "
+                f"built for {self.in_channels}. Give the features it was trained on."
+            )
+        if noise is not None and noise.num_replicas != self.num_replicas:
+            raise OptionError(
+                f"{type(self).__name__}: noise for {noise.num_replicas} replicas, but the encoder has "
+                f"{self.num_replicas}. Build both from the same seeds."
+            )
+        return self.encode(batch, noise)
+
+    @abstractmethod
+    def encode(self, batch: GraphBatch, noise: Noise | None) -> Tensor:
+        """As `forward`, on inputs that fit."""
+
+
+class EncoderSpec(Spec, ABC):
+    """What an encoder shall be; `build` makes one."""
+
+    @abstractmethod
+    def build(self, in_channels: int, out_channels: int, seeds: Sequence[int]) -> Encoder:
+        """Draw initial weights for one replica per seed.
+
+        Two encoders built from the same seed start with the same weights where their layers have the same
+        names and shapes: give node and edge encoders different seeds.
+        """

@@ -1,0 +1,38 @@
+"""Initial weights, drawn for each replica from its own seed and the parameter's name."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+
+def uniform(seeds: Sequence[int], name: str, shape: Sequence[int], bound: float) -> nn.Parameter:
+    """Uniform in [-bound, bound], stacked to [replicas, *shape]."""
+    values = torch.empty(len(seeds), *shape)
+    for replica, seed in enumerate(seeds):
+        generator = torch.Generator().manual_seed(derive_seed(seed, name))
+        values[replica].uniform_(-bound, bound, generator=generator)
+    return nn.Parameter(values)
+
+
+def glorot(seeds: Sequence[int], name: str, shape: Sequence[int]) -> nn.Parameter:
+    """As PyG's convolutions: uniform within sqrt(6 / (last two sizes together))."""
+    return uniform(seeds, name, shape, math.sqrt(6.0 / max(shape[-2] + shape[-1], 1)))
+
+
+def fan_in(seeds: Sequence[int], name: str, shape: Sequence[int], inputs: int) -> nn.Parameter:
+    """As torch's `nn.Linear`, weight and bias alike: uniform within 1 / sqrt(inputs)."""
+    return uniform(seeds, name, shape, 1.0 / math.sqrt(max(inputs, 1)))
+
+
+def constant(seeds: Sequence[int], shape: Sequence[int], value: float) -> nn.Parameter:
+    """The same number everywhere."""
+    return nn.Parameter(torch.full((len(seeds), *shape), value))
+
+
+def derive_seed(seed: int, *labels: object) -> int:
+    """A seed for one purpose: unrelated to those of other purposes, the same in every process."""
+    text = "/".join(map(str, (seed, *labels)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1

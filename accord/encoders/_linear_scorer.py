@@ -1,0 +1,93 @@
+"""The paper's linear scorer: both ends' representations side by side, then a linear map."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from accord.encoders import _initial
+from accord.encoders._linear import ReplicaLinear, replica_linear
+from accord.encoders._noise import Noise
+from accord.encoders._operators import edge_ends
+from accord.encoders._scorer import SCORER_LAYER, Scorer, ScorerSpec
+from accord.graphs import GraphBatch
+
+
+@dataclass(frozen=True)
+class LinearScorer(ScorerSpec):
+    """g(s, t) = W [v_s; v_t; attributes] + b, or a hidden layer with ReLU between.
+
+    Args:
+        hidden: channels of the hidden layer; None for none.
+        dropout: on the representations (and on the hidden layer).
+        symmetric: average g(s, t) with the transpose of g(t, s); False keeps the stored direction.
+    """
+
+    kind = "linear"
+    hidden: int | None = None
+    dropout: float = 0.0
+    symmetric: bool = True
+
+    def build(
+        self, in_channels: int, num_states: int, seeds: Sequence[int], edge_attributes: int = 0
+    ) -> "LinearEdgeScorer":
+        """One replica per seed."""
+        return LinearEdgeScorer(self, in_channels, num_states, seeds, edge_attributes)
+
+
+class LinearEdgeScorer(Scorer):
+    """A built linear scorer. The map acts on nodes first; only its results are brought to the edges."""
+
+    def __init__(
+        self, spec: LinearScorer, in_channels: int, num_states: int, seeds: Sequence[int], edge_attributes: int
+    ) -> None:
+        super().__init__(num_states, len(seeds), edge_attributes, spec.dropout)
+        self.symmetric = spec.symmetric
+        table, fan = num_states * num_states, 2 * in_channels + edge_attributes
+        first = spec.hidden or table
+        self.source = _initial.fan_in(seeds, "scorer.source", (in_channels, first), fan)
+        self.target = _initial.fan_in(seeds, "scorer.target", (in_channels, first), fan)
+        self.attribute = (
+            _initial.fan_in(seeds, "scorer.attribute", (edge_attributes, first), fan) if edge_attributes else None
+        )
+        self.bias = _initial.fan_in(seeds, "scorer.bias", (first,), fan)
+        self.last = ReplicaLinear(spec.hidden, table, seeds, "scorer.last") if spec.hidden else None
+
+    def score(self, h: Tensor, batch: GraphBatch, attributes: Tensor | None, noise: Noise | None) -> Tensor:
+        """g(s, t), symmetrised where asked for."""
+        source, target = replica_linear(h, self.source), replica_linear(h, self.target)
+        shared = (
+            self.bias
+            if self.attribute is None or attributes is None
+            else (replica_linear(attributes, self.attribute, self.bias))
+        )
+        if self.last is None:
+            return self._score_linear(source, target, shared, batch)
+        source_at, target_at = edge_ends(torch.cat([source, target], -1), batch)
+        width = source.shape[-1]
+        along = source_at[..., :width] + target_at[..., width:] + shared
+        if not self.symmetric:
+            return self._tables(along, noise, 1)
+        against = target_at[..., :width] + source_at[..., width:] + shared
+        return (self._tables(along, noise, 1) + self._tables(against, noise, 2).transpose(-1, -2)) / 2
+
+    def _score_linear(self, source: Tensor, target: Tensor, shared: Tensor, batch: GraphBatch) -> Tensor:
+        """Without a hidden layer the average splits into a part for each end: one K x K table a node, not an edge."""
+        source, target, shared = (self._square(part) for part in (source, target, shared))
+        if not self.symmetric:
+            # Each end needs its own table only, so both travel together.
+            both_source, both_target = edge_ends(torch.stack([source, target]).transpose(0, 1), batch)
+            return both_source[:, 0] + both_target[:, 1] + shared
+        at_source, at_target = edge_ends((source + target.transpose(-1, -2)) / 2, batch)
+        return at_source + at_target.transpose(-1, -2) + (shared + shared.transpose(-1, -2)) / 2
+
+    def _tables(self, hidden: Tensor, noise: Noise | None, place: int) -> Tensor:
+        assert self.last is not None
+        hidden = torch.relu(hidden)
+        hidden = hidden if noise is None else noise.dropout(hidden, self.dropout, SCORER_LAYER + place)
+        rows: Tensor = self.last(hidden)
+        return self._square(rows)
+
+    def _square(self, rows: Tensor) -> Tensor:
+        return rows.reshape(*rows.shape[:-1], self.num_states, self.num_states)

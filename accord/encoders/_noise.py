@@ -1,0 +1,117 @@
+"""Dropout whose masks are a function of (seed, step, layer, element): the same on every device, in any company."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from accord.errors import OptionError
+
+# Multipliers of the "lowbias32" integer hash (C. Wellons, public domain), as signed 32-bit numbers.
+MULTIPLIERS = (0x7FEB352D, 0x846CA68B - 2**32)
+GOLDEN = 0x9E3779B9 - 2**32  # 2^32 / golden ratio: spreads consecutive numbers over all 32 bits
+LEVELS = 2**16  # a 32-bit word decides two elements, so probabilities are exact to 1.5e-5
+
+
+class Noise:
+    """Randomness of one training step: for each replica a stream that depends on its own seed only.
+
+    Args:
+        seeds: [replicas], whole numbers; they also say on which device masks are made.
+        step: number of the training step.
+    """
+
+    def __init__(self, seeds: Tensor | Sequence[int], step: int) -> None:
+        self.seeds = torch.as_tensor(seeds, dtype=torch.int64)
+        self.step = step
+        low, high = self.seeds.to(torch.int32), (self.seeds >> 32).to(torch.int32)
+        stepped = torch.full_like(low, _int32(step * GOLDEN)) ^ mix(high + 1)
+        self._key = mix(mix(low + GOLDEN) + mix(stepped))
+
+    @property
+    def num_replicas(self) -> int:
+        """How many replicas there is noise for."""
+        return len(self.seeds)
+
+    def dropout(self, h: Tensor, p: float, layer: int) -> Tensor:
+        """Set each element to zero with probability `p` and scale up the rest.
+
+        Args:
+            h: [nodes, replicas, channels].
+            p: probability to drop, 0 <= p < 1.
+            layer: number of the place in the model; places with the same number share their masks.
+        """
+        if p == 0.0 or h.numel() == 0:
+            return h
+        keep, scale = self.keep(h.shape[0], h.shape[2], p, layer)
+        dropped: Tensor = _Dropout.apply(h, keep, scale)  # type: ignore[no-untyped-call]
+        return dropped
+
+    def keep(self, rows: int, channels: int, p: float, layer: int) -> tuple[Tensor, float]:
+        """Mask [rows, replicas, channels] of ones for what stays, and the factor that keeps the mean."""
+        words = (channels + 1) // 2
+        index = torch.arange(rows * words, dtype=torch.int32, device=self._key.device).view(rows, 1, words)
+        first, second = self._keys(layer)
+        halves = mix((index ^ first[None, :, None]).add_(second[None, :, None]), in_place=True).view(torch.int16)
+        bound, scale = _threshold(p)
+        # Bytes rather than booleans: torch compares into them, and multiplies by them, several times faster.
+        mask = torch.empty(rows, self.num_replicas, channels, dtype=torch.uint8, device=index.device)
+        return torch.lt(halves[..., :channels], bound, out=mask), scale
+
+    def keep_at(self, row: Tensor, channel: Tensor, channels: int, p: float, layer: int) -> tuple[Tensor, float]:
+        """The elements (row, channel) of the mask that `keep` makes for `channels` channels: [elements, replicas]."""
+        words = (channels + 1) // 2
+        index = (row * words + channel // 2).to(torch.int32)[:, None]
+        first, second = self._keys(layer)
+        hashed = mix((index ^ first).add_(second), in_place=True)
+        halves = hashed.view(torch.int16).view(*hashed.shape, 2)
+        bound, scale = _threshold(p)
+        half = torch.where((channel % 2 == 1)[:, None], halves[..., 1], halves[..., 0])
+        return (half < bound).to(torch.uint8), scale
+
+    def _keys(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Two keys for each replica."""
+        first = mix(self._key + _int32((layer + 1) * GOLDEN))
+        return first, mix(first ^ MULTIPLIERS[0])
+
+
+def mix(x: Tensor, in_place: bool = False) -> Tensor:
+    """A bijection of 32-bit integers in which every input bit sways every output bit."""
+    x = x if in_place else x.clone()
+    for shift, multiplier in ((16, MULTIPLIERS[0]), (15, MULTIPLIERS[1])):
+        x ^= (x >> shift).bitwise_and_((1 << (32 - shift)) - 1)  # torch shifts in sign bits: mask them out
+        x *= multiplier
+    x ^= (x >> 16).bitwise_and_(0xFFFF)
+    return x
+
+
+def _int32(value: int) -> int:
+    """Wrap around to a signed 32-bit number."""
+    return (value + 2**31) % 2**32 - 2**31
+
+
+def _threshold(p: float) -> tuple[int, float]:
+    """Signed 16-bit numbers below this are kept, and the factor that goes with it."""
+    if not 0.0 <= p < 1.0:
+        raise OptionError(f"Noise: dropout probability {p} must be at least 0 and less than 1.")
+    kept = max(round((1.0 - p) * LEVELS), 1)
+    return kept - LEVELS // 2, LEVELS / kept
+
+
+class _Dropout(Function):
+    """Keeps the mask as bytes: a quarter of the memory of multiplying by floats."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, keep: Tensor, scale: float) -> Tensor:
+        ctx.save_for_backward(keep)
+        ctx.scale = scale
+        return (h * keep).mul_(scale)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (keep,) = ctx.saved_tensors
+        return (gradient * keep).mul_(ctx.scale), None, None

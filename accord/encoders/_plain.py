@@ -1,0 +1,96 @@
+"""Encoders that do not look at edges: what the graph adds is measured against them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from accord.encoders._encoder import Encoder, EncoderSpec
+from accord.encoders._inputs import Features, Signal
+from accord.encoders._linear import ReplicaLinear
+from accord.encoders._noise import Noise
+from accord.encoders._stack import Layer, StackedEncoder
+from accord.graphs import GraphBatch
+
+
+@dataclass(frozen=True)
+class MLP(EncoderSpec):
+    """Multilayer perceptron on each node's own features.
+
+    Args:
+        hidden: channels between the layers.
+        layers: how many linear maps.
+        dropout: between the layers.
+        input_dropout: on the features.
+        normalisation: None, or "layer" between the layers.
+        skip: add a linear map of each layer's input to its output.
+        activation: between the layers.
+    """
+
+    kind = "mlp"
+    hidden: int = 64
+    layers: int = 2
+    dropout: float = 0.0
+    input_dropout: float = 0.0
+    normalisation: str | None = None
+    skip: bool = False
+    activation: str = "relu"
+
+    def build(self, in_channels: int, out_channels: int, seeds: Sequence[int]) -> StackedEncoder:
+        """One replica per seed."""
+        return StackedEncoder(
+            [in_channels, *[self.hidden] * (self.layers - 1), out_channels],
+            lambda number, inputs, outputs: LinearLayer(inputs, outputs, seeds, f"layers.{number}"),
+            seeds,
+            dropout=self.dropout,
+            input_dropout=self.input_dropout,
+            normalisation=self.normalisation,
+            skip=self.skip,
+            activation=self.activation,
+        )
+
+
+class LinearLayer(Layer):
+    """A linear map as a layer of a stack."""
+
+    def __init__(self, in_channels: int, out_channels: int, seeds: Sequence[int], name: str) -> None:
+        super().__init__()
+        self.map = ReplicaLinear(in_channels, out_channels, seeds, name)
+
+    def forward(self, signal: Signal, batch: GraphBatch, noise: Noise | None, number: int) -> Tensor:
+        """The batch is not looked at."""
+        return signal.linear(self.map.weight, self.map.bias)
+
+
+@dataclass(frozen=True)
+class Linear(EncoderSpec):
+    """One linear map of each node's own features: log-linear potentials.
+
+    Args:
+        input_dropout: on the features.
+    """
+
+    kind = "linear"
+    input_dropout: float = 0.0
+
+    def build(self, in_channels: int, out_channels: int, seeds: Sequence[int]) -> "LinearEncoder":
+        """One replica per seed."""
+        return LinearEncoder(self, in_channels, out_channels, seeds)
+
+
+class LinearEncoder(Encoder):
+    """A built linear encoder; `transform` makes it a head for other encoders' representations."""
+
+    def __init__(self, spec: Linear, in_channels: int, out_channels: int, seeds: Sequence[int]) -> None:
+        super().__init__(in_channels, out_channels, len(seeds))
+        self.map = ReplicaLinear(in_channels, out_channels, seeds, "map")
+        self.input_dropout = spec.input_dropout
+
+    def encode(self, batch: GraphBatch, noise: Noise | None) -> Tensor:
+        """Map the features."""
+        return Features(batch, noise, self.input_dropout).linear(self.map.weight, self.map.bias)
+
+    def transform(self, h: Tensor) -> Tensor:
+        """Map representations [nodes, replicas, in_channels]."""
+        mapped: Tensor = self.map(h)
+        return mapped

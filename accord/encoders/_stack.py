@@ -1,0 +1,82 @@
+"""Layers in a row, with dropout, normalisation, skip connections and activation between them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from torch import Tensor, nn
+
+from accord.encoders._encoder import Encoder
+from accord.encoders._inputs import Features, Hidden, Signal
+from accord.encoders._linear import ReplicaLayerNorm, ReplicaLinear
+from accord.encoders._noise import Noise
+from accord.encoders._spec import ACTIVATIONS
+from accord.graphs import GraphBatch
+
+
+class Layer(nn.Module, ABC):
+    """One step of message passing, without what comes between the steps."""
+
+    @abstractmethod
+    def forward(self, signal: Signal, batch: GraphBatch, noise: Noise | None, number: int) -> Tensor:
+        """[nodes, replicas, outputs]; `number` tells layers apart in the noise."""
+
+
+MakeLayer = Callable[[int, int, int], Layer]  # number, inputs, outputs
+
+
+class StackedEncoder(Encoder):
+    """dropout -> layer (+ linear skip connection) -> normalisation -> activation, the last layer bare.
+
+    Args:
+        widths: channels before, between and after the layers.
+        make_layer: builds layer `number` with so many inputs and outputs.
+        seeds: one for each replica.
+        dropout: before every layer but the first.
+        input_dropout: before the first layer.
+        normalisation: None, or "layer".
+        skip: add a linear map of each layer's input to its output.
+        activation: name in `ACTIVATIONS`.
+    """
+
+    def __init__(
+        self,
+        widths: Sequence[int],
+        make_layer: MakeLayer,
+        seeds: Sequence[int],
+        *,
+        dropout: float,
+        input_dropout: float,
+        normalisation: str | None,
+        skip: bool,
+        activation: str,
+    ) -> None:
+        super().__init__(widths[0], widths[-1], len(seeds))
+        steps = list(enumerate(zip(widths[:-1], widths[1:], strict=True)))
+        self.layers = nn.ModuleList(make_layer(number, inputs, outputs) for number, (inputs, outputs) in steps)
+        self.skips = nn.ModuleList(
+            ReplicaLinear(inputs, outputs, seeds, f"skips.{number}") for number, (inputs, outputs) in steps if skip
+        )
+        self.norms = nn.ModuleList(
+            ReplicaLayerNorm(outputs, seeds) for _, (_, outputs) in steps[:-1] if normalisation == "layer"
+        )
+        self.dropout = dropout
+        self.input_dropout = input_dropout
+        self.activation = ACTIVATIONS[activation]
+
+    def encode(self, batch: GraphBatch, noise: Noise | None) -> Tensor:
+        """Run the layers."""
+        h = self._step(0, Features(batch, noise, self.input_dropout), batch, noise)
+        for number in range(1, len(self.layers)):
+            h = self.norms[number - 1](h) if self.norms else h
+            h = self.activation(h)
+            h = h if noise is None else noise.dropout(h, self.dropout, number)
+            h = self._step(number, Hidden(h), batch, noise)
+        return h
+
+    def _step(self, number: int, signal: Signal, batch: GraphBatch, noise: Noise | None) -> Tensor:
+        h: Tensor = self.layers[number](signal, batch, noise, number)
+        if self.skips:
+            skip = cast(ReplicaLinear, self.skips[number])
+            h = h + signal.linear(skip.weight, skip.bias)
+        return h

@@ -1,0 +1,260 @@
+"""Graphs side by side: what encoders and fields work on."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from accord.errors import GraphError, InputTypeError
+from accord.graphs._checks import check_integer
+from accord.graphs._topology import Topology, topology
+
+Value = TypeVar("Value")
+WHERE = "GraphBatch.collate"
+
+
+@dataclass(frozen=True, eq=False)
+class GraphBatch:
+    """One graph, or the disjoint union of many: features, topology, labels and edge attributes.
+
+    A missing label is -1. Edge attributes belong to the undirected edges of the topology, one row each.
+    """
+
+    x: Tensor  # [nodes, features]
+    topology: Topology
+    y: Tensor | None = None  # [nodes] or [nodes, tasks]
+    edge_attr: Tensor | None = None  # [edges, attributes]
+    _derived: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def collate(cls, graphs: Sequence[Data]) -> "GraphBatch":
+        """Put graphs side by side; a PyG `Batch` among them counts as the graphs it is made of.
+
+        Args:
+            graphs: at least one, each with `x`; `edge_index` in any directions. `y` may be absent: those nodes'
+                labels are missing. `edge_attr` comes with all graphs that have edges, or with none.
+        """
+        parts = _flatten(graphs)
+        x = _features(parts)
+        sizes = torch.tensor([len(part.x) for part in parts], device=x.device)
+        index, columns = _edge_index(parts, sizes, x.device)
+        graph = torch.repeat_interleave(torch.arange(len(parts), device=x.device), sizes)
+        structure = topology(index, len(x), graph, len(parts))
+        attributes = _edge_attributes(parts, columns, x)
+        carried = None if attributes is None else structure.carry(attributes)
+        return cls(x, structure, _labels(parts, x.device), carried)
+
+    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> "GraphBatch":
+        """The same graphs on another device, or with features of another precision."""
+        x = self.x.to(device, dtype)
+        if x is self.x:
+            return self
+
+        def move(values: Tensor | None) -> Tensor | None:
+            return None if values is None else values.to(x.device)
+
+        old = self.topology
+        structure = Topology(
+            old.num_nodes,
+            old.edge_index.to(x.device),
+            old.column.to(x.device),
+            old.graph.to(x.device),
+            old.num_graphs,
+            old.notes,
+        )
+        attributes = None if self.edge_attr is None else self.edge_attr.to(x.device, x.dtype)
+        return GraphBatch(x, structure, move(self.y), attributes)
+
+    def cached(self, key: Hashable, build: Callable[[], Value]) -> Value:
+        """What `build` makes of this batch, made once: normalised adjacencies and the like.
+
+        The key must name everything that `build` depends on beside the batch itself.
+        """
+        if key not in self._derived:
+            self._derived[key] = build()
+        made: Value = self._derived[key]
+        return made
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes all graphs have together."""
+        return self.topology.num_nodes
+
+    @property
+    def num_edges(self) -> int:
+        """How many undirected edges all graphs have together."""
+        return self.topology.num_edges
+
+    @property
+    def num_graphs(self) -> int:
+        """How many graphs there are."""
+        return self.topology.num_graphs
+
+    @property
+    def num_features(self) -> int:
+        """How wide the node features are."""
+        return int(self.x.shape[1])
+
+    @property
+    def num_edge_attributes(self) -> int:
+        """How wide the edge attributes are; 0 where there are none."""
+        return 0 if self.edge_attr is None else int(self.edge_attr.shape[1])
+
+    @property
+    def labelled_nodes(self) -> Tensor:
+        """Which labels are known: a mask of the shape of `y`; all False, [nodes], without labels."""
+        if self.y is None:
+            return torch.zeros(self.num_nodes, dtype=torch.bool, device=self.x.device)
+        return self.y >= 0
+
+    @property
+    def labelled_edges(self) -> Tensor:
+        """Which edges have both ends labelled: [edges], or [edges, tasks]."""
+        known = self.labelled_nodes
+        source, target = self.topology.edge_index
+        return known[source] & known[target]
+
+
+def _flatten(graphs: object) -> list[Data]:
+    """A list of plain graphs, each with features."""
+    if isinstance(graphs, Data) or not isinstance(graphs, Sequence):
+        raise InputTypeError(
+            f"{WHERE}: got a {type(graphs).__name__}, not a list of torch_geometric.data.Data. "
+            "Put a single graph into a list."
+        )
+    parts: list[Data] = []
+    for number, graph in enumerate(graphs):
+        if not isinstance(graph, Data):
+            raise InputTypeError(
+                f"{WHERE}: graph {number} is a {type(graph).__name__}, not a torch_geometric.data.Data. "
+                "Build one with Data(x=features, edge_index=edge_index)."
+            )
+        parts.extend(graph.to_data_list() if isinstance(graph, Batch) else [graph])
+    if not parts:
+        raise GraphError(f"{WHERE}: the list of graphs is empty. Give at least one.")
+    return parts
+
+
+def _features(parts: list[Data]) -> Tensor:
+    """The features of all nodes, one graph after another."""
+    features = [part.x for part in parts]
+    for number, x in enumerate(features):
+        if x is None:
+            raise GraphError(f"{WHERE}: graph {number} has no node features x. Set data.x = ... [nodes, features].")
+        if not isinstance(x, Tensor) or not x.is_floating_point():
+            kind = f"dtype {x.dtype}" if isinstance(x, Tensor) else f"type {type(x).__name__}"
+            raise InputTypeError(
+                f"{WHERE}: x of graph {number} has {kind}, but a tensor of floats is needed. Convert it with .float()."
+            )
+        if x.dim() != 2 or x.shape[1] != features[0].shape[-1]:
+            width = features[0].shape[-1] if features[0].dim() == 2 else "features"
+            raise GraphError(
+                f"{WHERE}: x of graph {number} has shape {list(x.shape)}, but [nodes, {width}] is needed. "
+                "All graphs have the same features."
+            )
+    x = torch.cat(features)
+    finite = x.isfinite()
+    if not bool(finite.all()):
+        node = int((~finite).any(1).nonzero()[0])
+        number, node = _locate(node, [len(part) for part in features])
+        raise GraphError(
+            f"{WHERE}: x of graph {number} has a NaN or infinity at node {node}. Fill in or drop what is missing."
+        )
+    return x
+
+
+def _edge_index(parts: list[Data], sizes: Tensor, device: torch.device) -> tuple[Tensor, list[int]]:
+    """One edge index for all graphs, and how many columns each graph gave."""
+    empty = torch.empty(2, 0, dtype=torch.long, device=device)
+    pieces = [empty if part.edge_index is None else part.edge_index for part in parts]
+    for number, piece in enumerate(pieces):
+        if check_integer(piece, "edge_index", f"{WHERE}: graph {number}").dim() != 2 or piece.shape[0] != 2:
+            raise GraphError(
+                f"{WHERE}: edge_index of graph {number} has shape {list(piece.shape)}, but [2, edges] is needed. "
+                "A list of pairs wants .t()."
+            )
+    index = torch.cat(pieces, 1).long()
+    columns = [int(piece.shape[1]) for piece in pieces]
+    counts = torch.tensor(columns, device=device)
+    # Checked before the offsets are added: afterwards a bad number would be a node of the next graph.
+    bad = ((index < 0) | (index >= torch.repeat_interleave(sizes, counts))).any(0)
+    if bool(bad.any()):
+        number, column = _locate(int(bad.nonzero()[0]), columns)
+        raise GraphError(
+            f"{WHERE}: column {column} of graph {number}'s edge_index is {pieces[number][:, column].tolist()}, but the "
+            f"graph has {int(sizes[number])} nodes, numbered from 0. Renumber the nodes or pass all their features."
+        )
+    return index + torch.repeat_interleave(sizes.cumsum(0) - sizes, counts), columns
+
+
+def _labels(parts: list[Data], device: torch.device) -> Tensor | None:
+    """The labels of all nodes, -1 where a graph has none; None where no graph has any."""
+    given = [part.y for part in parts if part.y is not None]
+    if not given:
+        return None
+    tasks = list(given[0].shape[1:]) if isinstance(given[0], Tensor) else []
+    pieces = []
+    for number, part in enumerate(parts):
+        if part.y is None:
+            pieces.append(torch.full((len(part.x), *tasks), -1, device=device))
+            continue
+        y = check_integer(part.y, "y", f"{WHERE}: graph {number}")
+        if y.dim() not in (1, 2) or list(y.shape) != [len(part.x), *tasks]:
+            wanted = [len(part.x), *tasks]
+            raise GraphError(
+                f"{WHERE}: y of graph {number} has shape {list(y.shape)}, but {wanted} is needed: a label for every "
+                "node (and task, the same number in all graphs), -1 where it is missing."
+            )
+        pieces.append(y)
+    labels = torch.cat(pieces)
+    if labels.numel() and int(labels.min()) < -1:
+        row = int((labels < -1).reshape(len(labels), -1).any(1).nonzero()[0])
+        number, node = _locate(row, [len(part.x) for part in parts])
+        raise GraphError(
+            f"{WHERE}: y of graph {number} is {labels[row].tolist()} at node {node}. "
+            "States are numbered from 0; -1 stands for a missing label."
+        )
+    return labels
+
+
+def _edge_attributes(parts: list[Data], columns: list[int], x: Tensor) -> Tensor | None:
+    """Attributes of all columns of the edge index, or None where no graph has any."""
+    given = [number for number, part in enumerate(parts) if part.edge_attr is not None]
+    if not given:
+        return None
+    pieces: list[Tensor] = []
+    for number, (part, count) in enumerate(zip(parts, columns, strict=True)):
+        values = part.edge_attr
+        if values is None and count == 0:
+            continue
+        if values is None:
+            raise GraphError(
+                f"{WHERE}: graph {number} has edges without edge_attr, but graph {given[0]} has edge_attr. "
+                "Give all graphs edge attributes, or none."
+            )
+        if not isinstance(values, Tensor):
+            raise InputTypeError(
+                f"{WHERE}: edge_attr of graph {number} is a {type(values).__name__}, not a torch.Tensor."
+            )
+        rows = values[:, None] if values.dim() == 1 else values
+        if rows.dim() != 2 or len(rows) != count or (pieces and rows.shape[1] != pieces[0].shape[1]):
+            raise GraphError(
+                f"{WHERE}: edge_attr of graph {number} has shape {list(values.shape)}, but one row for each of the "
+                f"{count} columns of its edge_index is needed, as wide as in the other graphs."
+            )
+        if not bool(rows.isfinite().all()):
+            raise GraphError(f"{WHERE}: edge_attr of graph {number} has a NaN or infinity. Fill in what is missing.")
+        pieces.append(rows.to(x.device, x.dtype))
+    return torch.cat(pieces) if pieces else None
+
+
+def _locate(position: int, sizes: list[int]) -> tuple[int, int]:
+    """In which part, and where in it, a position of the whole lies."""
+    number = 0
+    while position >= sizes[number]:
+        position -= sizes[number]
+        number += 1
+    return number, position

@@ -1,0 +1,85 @@
+"""Small graphs, and one specification of every kind and option for the conformance suites."""
+
+import torch
+from torch_geometric.data import Data
+from torch_geometric.nn import GraphConv
+
+from accord.encoders import (
+    GAT,
+    GCN,
+    GCNII,
+    MLP,
+    Adapter,
+    AgreementScorer,
+    BilinearScorer,
+    GraphSAGE,
+    GraphUNet,
+    Linear,
+    LinearScorer,
+)
+from accord.graphs import GraphBatch
+
+FEATURES = 7
+WIDE = 150  # wide and sparse enough for the sparse path
+ATTRIBUTES = 2
+SEEDS = [3, 11, 2**40 + 5]
+
+
+class NoisyConv(torch.nn.Module):
+    """A PyG module as a user would write it, with torch's own dropout."""
+
+    def __init__(self, in_channels, out_channels):
+        super().__init__()
+        self.conv = GraphConv(in_channels, out_channels)
+
+    def forward(self, x, edge_index):
+        return self.conv(torch.nn.functional.dropout(x, 0.3, self.training), edge_index)
+
+
+ENCODER_CASES = {
+    "gcn": GCN(),
+    "gcn all options": GCN(8, 3, 0.5, 0.3, "layer", True, "elu"),
+    "gcn one layer": GCN(layers=1, input_dropout=0.2),
+    "sage": GraphSAGE(),
+    "sage all options": GraphSAGE(8, 3, 0.5, 0.3, "layer", True, "tanh"),
+    "gat": GAT(hidden=4, heads=(2, 3)),
+    "gat all options": GAT(4, (2, 2, 3), 0.4, 0.3, 0.2, "layer", False, "leaky_relu"),
+    "gcnii": GCNII(hidden=8, layers=4),
+    "gcnii all options": GCNII(8, 3, 0.2, 1.5, 0.5, 0.3, "layer", True, False, "gelu"),
+    "mlp": MLP(hidden=8, layers=3, dropout=0.5),
+    "linear": Linear(input_dropout=0.4),
+    "unet": GraphUNet(hidden=8, depth=2),
+    "unet all options": GraphUNet(8, 2, (0.8, 0.6), 0.3, 0.4, "elu"),
+    "adapter": Adapter(NoisyConv),
+}
+SCORER_CASES = {
+    f"{name} {hidden} {'symmetric' if symmetric else 'oriented'}": make(hidden, 0.3, symmetric)
+    for name, make in (("linear", LinearScorer), ("bilinear", BilinearScorer), ("agreement", AgreementScorer))
+    for hidden in (None, 6)
+    for symmetric in (True, False)
+}
+
+
+def random_graph(nodes, seed, features=FEATURES, columns=None, dtype=torch.float32):
+    """A random graph with features (sparse where wide), labels, attributes; self-loops and repeats included."""
+    generator = torch.Generator().manual_seed(seed)
+    columns = 2 * nodes if columns is None else columns
+    x = torch.randn(nodes, features, generator=generator)
+    if features == WIDE:
+        x = x * (torch.rand(nodes, features, generator=generator) < 0.05)
+    return Data(
+        x=x.to(dtype),
+        edge_index=torch.randint(0, nodes, (2, columns), generator=generator),
+        y=torch.randint(0, 3, (nodes,), generator=generator),
+        edge_attr=torch.randn(columns, ATTRIBUTES, generator=generator).to(dtype),
+    )
+
+
+def random_graphs(features=FEATURES, dtype=torch.float32):
+    """Graphs of several sizes: one node, no edges, and ordinary ones."""
+    shapes = ((6, 12), (1, 0), (4, 0), (9, 25), (2, 1))
+    return [random_graph(n, seed, features, columns, dtype) for seed, (n, columns) in enumerate(shapes)]
+
+
+def random_batch(features=FEATURES, dtype=torch.float32):
+    return GraphBatch.collate(random_graphs(features, dtype))

@@ -1,0 +1,232 @@
+"""Truths that hold for every encoder."""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+from encoders.encoder_cases import ENCODER_CASES, FEATURES, SEEDS, WIDE, random_batch, random_graph, random_graphs
+from torch_geometric.data import Data
+
+from accord.encoders import (
+    ENCODERS,
+    GAT,
+    GCN,
+    GCNII,
+    Adapter,
+    Encoder,
+    EncoderSpec,
+    GraphUNet,
+    Noise,
+    encoder_from_config,
+    encoder_spec,
+)
+from accord.errors import GraphError, InputTypeError, OptionError
+from accord.graphs import GraphBatch
+
+OUT = 5
+ALL = pytest.mark.parametrize("spec", ENCODER_CASES.values(), ids=ENCODER_CASES.keys())
+WIDTHS = pytest.mark.parametrize("features", [FEATURES, WIDE], ids=["dense", "sparse"])
+
+
+def gradients(encoder, batch, noise):
+    """Output and parameters' gradients of a loss in which replicas do not mix."""
+    out = encoder(batch, noise)
+    weights = torch.linspace(-1, 1, out.shape[0] * out.shape[2], dtype=out.dtype).view(out.shape[0], 1, -1)
+    (out * weights).sum().backward()
+    return out.detach(), {name: parameter.grad for name, parameter in encoder.named_parameters()}
+
+
+@ALL
+@WIDTHS
+def test_shapes_and_gradients(spec, features):
+    batch = random_batch(features)
+    encoder = spec.build(features, OUT, SEEDS)
+    assert isinstance(encoder, Encoder)
+    assert (encoder.out_channels, encoder.num_replicas) == (OUT, len(SEEDS))
+    out, found = gradients(encoder, batch, Noise(SEEDS, 1))
+    assert out.shape == (batch.num_nodes, len(SEEDS), OUT)
+    assert out.isfinite().all()
+    assert all(g is not None and g.isfinite().all() for g in found.values())
+    assert sum(float(g.abs().sum()) > 0 for g in found.values()) >= len(found) - 2
+
+
+@ALL
+def test_evaluation_has_no_randomness(spec):
+    batch, encoder = random_batch(), spec.build(FEATURES, OUT, SEEDS)
+    state = torch.get_rng_state()
+    torch.testing.assert_close(encoder(batch), encoder(batch), rtol=0, atol=0)
+    torch.testing.assert_close(encoder(batch, Noise(SEEDS, 1)), encoder(batch, Noise(SEEDS, 1)), rtol=0, atol=0)
+    assert torch.equal(state, torch.get_rng_state()), "the caller's generator was used"
+
+
+@ALL
+def test_noise_differs_between_steps_where_there_is_dropout(spec):
+    batch, encoder = random_batch(), spec.build(FEATURES, OUT, SEEDS)
+    same = torch.equal(encoder(batch, Noise(SEEDS, 1)), encoder(batch, Noise(SEEDS, 2)))
+    drops = isinstance(spec, Adapter) or any("dropout" in name and value for name, value in vars(spec).items())
+    assert same != drops
+
+
+@ALL
+@WIDTHS
+def test_renumbering_nodes_renumbers_the_output(spec, features):
+    graph = random_graph(9, 4, features, dtype=torch.float64)
+    order = torch.randperm(9, generator=torch.Generator().manual_seed(0))
+    position = order.argsort()
+    renumbered = Data(x=graph.x[order], edge_index=position[graph.edge_index])
+    encoder = spec.build(features, OUT, SEEDS).double()
+    torch.testing.assert_close(encoder(GraphBatch.collate([renumbered])), encoder(GraphBatch.collate([graph]))[order])
+
+
+@ALL
+@WIDTHS
+def test_a_batch_equals_its_graphs_one_by_one(spec, features):
+    graphs = random_graphs(features, torch.float64)
+    encoder = spec.build(features, OUT, SEEDS).double()
+    apart = torch.cat([encoder(GraphBatch.collate([graph])) for graph in graphs])
+    torch.testing.assert_close(encoder(GraphBatch.collate(graphs)), apart)
+
+
+@ALL
+@WIDTHS
+def test_a_replica_depends_on_its_own_seed_only(spec, features):
+    """Alone, or among other companions: the same weights, masks, outputs and gradients."""
+    batch = random_batch(features)
+    out, found = gradients(spec.build(features, OUT, SEEDS), batch, Noise(SEEDS, 7))
+    for number, seed in enumerate(SEEDS):
+        for company, place in (([seed], 0), ([99, seed, 98, 97], 1)):
+            encoder = spec.build(features, OUT, company)
+            other_out, other = gradients(encoder, batch, Noise(company, 7))
+            torch.testing.assert_close(other_out[:, place], out[:, number], rtol=1e-5, atol=1e-5)
+            for name, gradient in other.items():
+                if "replicas." in name:  # an adapted module has a copy for each replica
+                    if name.startswith(f"replicas.{place}."):
+                        name_here = name.replace(f"replicas.{place}.", f"replicas.{number}.")
+                        torch.testing.assert_close(gradient, found[name_here], rtol=1e-5, atol=1e-5)
+                else:
+                    torch.testing.assert_close(gradient[place], found[name][number], rtol=1e-5, atol=1e-5)
+
+
+@ALL
+def test_seeds_give_different_weights(spec):
+    out = spec.build(FEATURES, OUT, SEEDS)(random_batch()).detach()
+    assert float((out[:, 0] - out[:, 1]).abs().max()) > 1e-3
+
+
+@ALL
+@pytest.mark.parametrize("nodes, columns", [(1, 0), (3, 0), (1, 2)])
+def test_graphs_without_edges(spec, nodes, columns):
+    batch = GraphBatch.collate([random_graph(nodes, 1, columns=columns)])
+    encoder = spec.build(FEATURES, OUT, SEEDS)
+    out, _ = gradients(encoder, batch, Noise(SEEDS, 1))
+    assert out.shape == (nodes, len(SEEDS), OUT) and out.isfinite().all()
+
+
+@pytest.mark.parametrize("name", [name for name in ENCODER_CASES if "unet" not in name and "adapter" not in name])
+@WIDTHS
+def test_gradients_equal_finite_differences(name, features):
+    """Against the one derivative that needs no trust in ours: a step along a random direction."""
+    spec = ENCODER_CASES[name]
+    if getattr(spec, "activation", "tanh") in ("relu", "leaky_relu"):
+        spec = dataclasses.replace(spec, activation="tanh")  # no kinks
+    batch, noise = random_batch(features, torch.float64), Noise(SEEDS, 5)
+    encoder = spec.build(features, OUT, SEEDS).double()
+    generator = torch.Generator().manual_seed(1)
+    parameters = list(encoder.parameters())
+    directions = [torch.randn(p.shape, generator=generator, dtype=p.dtype) for p in parameters]
+    target = torch.randn(batch.num_nodes, len(SEEDS), OUT, generator=generator, dtype=torch.float64)
+    found = torch.autograd.grad((encoder(batch, noise) * target).sum(), parameters)
+    slope = sum(float((g * d).sum()) for g, d in zip(found, directions, strict=True))
+    values, step = [], 1e-6
+    for sign in (1, -1):
+        with torch.no_grad():
+            for p, d in zip(parameters, directions, strict=True):
+                p += sign * step * d
+            values.append(float((encoder(batch, noise) * target).sum()))
+            for p, d in zip(parameters, directions, strict=True):
+                p -= sign * step * d
+    assert slope == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-5, abs=1e-5)
+
+
+def test_gradient_reaches_the_features():
+    batch = random_batch(WIDE, torch.float64)
+    for name in ("gcn all options", "sage", "gat", "gcnii"):
+        x = batch.x.clone().requires_grad_()
+        moved = GraphBatch(x, batch.topology)
+        ENCODER_CASES[name].build(WIDE, OUT, SEEDS).double()(moved, Noise(SEEDS, 1)).square().sum().backward()
+        assert x.grad is not None and float(x.grad.abs().sum()) > 0
+
+
+@ALL
+def test_sparse_and_dense_features_give_the_same(spec, monkeypatch):
+    encoder = spec.build(WIDE, OUT, SEEDS).double()
+    sparse = encoder(random_batch(WIDE, torch.float64), Noise(SEEDS, 3))
+    monkeypatch.setattr("accord.encoders._inputs.SPARSE_BELOW", 0.0)
+    torch.testing.assert_close(encoder(random_batch(WIDE, torch.float64), Noise(SEEDS, 3)), sparse)
+
+
+@ALL
+def test_mixed_precision_stays_close(spec):
+    batch, encoder = random_batch(WIDE), spec.build(WIDE, OUT, SEEDS)
+    if "UNet" in type(spec).__name__:
+        pytest.skip("PyG's sparse products have no half precision on the CPU")
+    exact = encoder(batch).detach()
+    with torch.autocast("cpu", torch.bfloat16):
+        rough = encoder(batch)
+        rough.float().square().sum().backward()
+    assert float((rough.detach().float() - exact).abs().max()) < 0.1 * (1 + float(exact.abs().max()))
+
+
+@ALL
+def test_configurations_survive_json(spec):
+    if isinstance(spec, Adapter):
+        with pytest.raises(OptionError, match="cannot be saved"):
+            spec.to_config()
+        return
+    config = json.loads(json.dumps(spec.to_config()))
+    assert encoder_from_config(config) == type(spec).from_config(config) == EncoderSpec.from_config(config) == spec
+
+
+def test_names_are_looked_up_once():
+    assert set(ENCODERS) == {"gcn", "sage", "graphsage", "gat", "unet", "gcnii", "mlp", "linear"}
+    assert encoder_spec("GCNII") == GCNII() and encoder_spec(GCN(8)) == GCN(8)
+    module = torch.nn.Identity()
+    assert encoder_spec(module) == Adapter(module)
+    with pytest.raises(OptionError, match=r"'resnet' is unknown.*gcnii"):
+        encoder_spec("resnet")
+    with pytest.raises(InputTypeError, match="int"):
+        encoder_spec(3)
+    with pytest.raises(InputTypeError, match=r"GCN\(\)"):
+        encoder_spec(GCN)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: GCN(hidden=0),
+        lambda: GCN(layers=1.5),
+        lambda: GCN(dropout=1.0),
+        lambda: GCN(normalisation="batch"),
+        lambda: GCN(activation="swish"),
+        lambda: GAT(heads=()),
+        lambda: GCNII(alpha=2.0),
+        lambda: GCNII(theta=-1.0),
+        lambda: GraphUNet(pool_ratios=(0.5,) * 7),
+        lambda: GCN().build(3, 2, []),
+        lambda: GCN.from_config({"kind": "gat"}),
+        lambda: GCN.from_config({"kind": "gcn", "width": 3}),
+        lambda: EncoderSpec.from_config("gcn"),
+    ],
+)
+def test_impossible_options_are_refused(make):
+    with pytest.raises(OptionError):
+        make()
+
+
+def test_graphs_that_do_not_fit_are_refused():
+    encoder = GCN().build(FEATURES + 1, OUT, SEEDS)
+    with pytest.raises(GraphError, match="7 features a node.*built for 8"):
+        encoder(random_batch())
+    with pytest.raises(OptionError, match="2 replicas"):
+        GCN().build(FEATURES, OUT, SEEDS)(random_batch(), Noise([1, 2], 0))

@@ -1,0 +1,283 @@
+"""`NodeClassifier`: the front door, with scikit-learn's manners."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from torch import Tensor
+from torch_geometric.data import Data
+
+from accord.encoders import EncoderSpec
+from accord.errors import GraphError, InputError, InputTypeError, OptionError
+from accord.evaluation import metric_for
+from accord.graphs import GraphBatch
+from accord.inference import Beliefs, propagate
+from accord.learning import Replicas, Report, hold_out
+from accord.methods import (
+    METHODS,
+    Method,
+    Recipe,
+    Shape,
+    preset_recipe,
+    read_model,
+    recipe_from_config,
+    recipe_to_config,
+    write_model,
+)
+
+
+class NodeClassifier(ClassifierMixin, BaseEstimator):
+    """Labels the nodes of new graphs jointly.
+
+    Graphs are PyG `Data` with `x` [nodes, features], `edge_index`, and for training `y` [nodes] (or [nodes, tasks],
+    one binary or multi-state label each); -1 stands for a missing label.
+
+    Args:
+        method: "spn" (joint labels) or "gnn" (the node network alone).
+        encoder: "gcn", "sage", "gat", "unet", "gcnii", "mlp", "linear", or an encoder of your own.
+        edge_encoder: the same for the edge network; None takes the node network's.
+        level: what to choose by on validation data: "node" accuracy, or "graph" (every node right).
+        refine: not available for these methods; reserved for the maximin game.
+        max_epochs: None takes the preset's.
+        seed: of weights, dropout and held-out graphs.
+        preset: "accord" or "paper".
+        benchmark: take the preset's values for this benchmark.
+        recipe: every choice at once; overrides preset, encoder and benchmark.
+        num_states: how many values a label can take; None reads it off the training labels.
+        label_names: names of the states, kept with the model.
+        accelerator: "auto", "cpu" or "cuda".
+    """
+
+    def __init__(
+        self,
+        method: str = "spn",
+        encoder: str | EncoderSpec = "gcnii",
+        edge_encoder: str | EncoderSpec | None = None,
+        level: str = "node",
+        refine: bool = False,
+        max_epochs: int | None = None,
+        seed: int = 0,
+        preset: str = "accord",
+        benchmark: str | None = None,
+        recipe: Recipe | None = None,
+        num_states: int | None = None,
+        label_names: Sequence[str] | None = None,
+        accelerator: str = "auto",
+    ) -> None:
+        self.method = method
+        self.encoder = encoder
+        self.edge_encoder = edge_encoder
+        self.level = level
+        self.refine = refine
+        self.max_epochs = max_epochs
+        self.seed = seed
+        self.preset = preset
+        self.benchmark = benchmark
+        self.recipe = recipe
+        self.num_states = num_states
+        self.label_names = label_names
+        self.accelerator = accelerator
+
+    # Learning
+
+    def fit(
+        self,
+        graphs: Sequence[Data],
+        validation: Sequence[Data] | None = None,
+        folder: str | Path | None = None,
+        report: Report | None = None,
+    ) -> "NodeClassifier":
+        """Learn from labelled graphs.
+
+        Args:
+            graphs: training graphs; a single `Data` will do.
+            validation: graphs to choose by; None holds out a fifth of the training graphs, or, of a single graph, a
+                fifth of its labelled nodes.
+            folder: where to leave checkpoints; a run that was cut off goes on from there.
+            report: called with a row of numbers at every look at validation data.
+        """
+        train = _as_list(graphs, "fit")
+        method = self._method()
+        if validation is None:
+            train, held_out = hold_out(train, self.seed)
+        else:
+            held_out = _as_list(validation, "fit: validation")
+        self.shape_ = self._shape(train, held_out)
+        self.classes_ = torch.arange(self.shape_.num_states).numpy()
+        self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
+        self.model_ = method.fit(
+            train, held_out, self.shape_, self.replicas_, None if folder is None else Path(folder), report
+        )
+        return self
+
+    def _method(self) -> Method:
+        if self.method not in METHODS:
+            raise OptionError(f"NodeClassifier: method {self.method!r} is unknown. Choose one of {sorted(METHODS)}.")
+        if self.refine:
+            raise OptionError(f"NodeClassifier: method {self.method!r} has no refinement. Set refine=False.")
+        metric_for(self.level)
+        recipe = self.recipe or preset_recipe(self.preset, self.encoder, self.edge_encoder, self.benchmark)
+        training = replace(recipe.training, accelerator=self.accelerator)
+        if self.max_epochs is not None:
+            training = replace(training, max_epochs=self.max_epochs)
+        self.recipe_ = replace(recipe, training=training)
+        return METHODS[self.method](self.recipe_, self.level)
+
+    def _shape(self, train: list[Data], validation: list[Data]) -> Shape:
+        """Sizes that the data fix; both lists are checked on the way."""
+        batches = [GraphBatch.collate(train), GraphBatch.collate(validation)]
+        highest, tasks = -1, set()
+        for name, batch in zip(("training", "validation"), batches, strict=True):
+            if batch.y is None or not bool((batch.y >= 0).any()):
+                raise GraphError(f"NodeClassifier.fit: the {name} graphs have no labels. Set `y` on them.")
+            highest = max(highest, int(batch.y.max()))
+            tasks.add(1 if batch.y.dim() == 1 else int(batch.y.shape[1]))
+        if len(tasks) > 1 or batches[0].x.shape[1] != batches[1].x.shape[1]:
+            raise GraphError(
+                f"NodeClassifier.fit: training and validation graphs differ in features ({batches[0].x.shape[1]} and "
+                f"{batches[1].x.shape[1]} columns) or label tasks ({sorted(tasks)})."
+            )
+        states = highest + 1 if self.num_states is None else self.num_states
+        if highest >= states:
+            raise GraphError(
+                f"NodeClassifier.fit: a label is {highest}, but num_states={states} allows 0 to {states - 1}."
+            )
+        if self.label_names is not None and len(self.label_names) != states:
+            raise OptionError(f"NodeClassifier: {len(self.label_names)} label_names for {states} states.")
+        attributes = 0 if batches[0].edge_attr is None else int(batches[0].edge_attr.shape[1])
+        return Shape(int(batches[0].x.shape[1]), states, tasks.pop(), attributes)
+
+    # Prediction
+
+    def predict(self, graph: Data) -> Tensor:
+        """Labels that fit together: [nodes], or [nodes, tasks]."""
+        return self._by_node(self._solve(graph, "max").decode())
+
+    def predict_proba(self, graph: Data) -> Tensor:
+        """Marginal probabilities [nodes, states], or [nodes, tasks, states].
+
+        The most likely state of a node by itself may differ from its label in the most likely joint labelling.
+        """
+        return self._by_node(self._solve(graph, "sum").node.exp())
+
+    def predict_edge_proba(self, graph: Data) -> Tensor:
+        """Probabilities of pairs [edges, states, states], or [edges, tasks, states, states].
+
+        Edges are the columns of `accord.graphs.graph_topology(graph).edge_index`.
+        """
+        return self._by_node(self._solve(graph, "sum").edge.exp())
+
+    def score(self, graphs: Sequence[Data], level: str | None = None) -> float:
+        """Share of nodes that are right, or at level "graph" of graphs with every node right; tasks are averaged."""
+        batch = self._batch(_as_list(graphs, "score"))
+        if batch.y is None:
+            raise GraphError("NodeClassifier.score: the graphs have no labels `y` to compare with.")
+        if int(batch.y.max()) >= self.shape_.num_states:
+            raise GraphError(
+                f"NodeClassifier.score: a label is {int(batch.y.max())}, but the model knows states 0 to "
+                f"{self.shape_.num_states - 1}."
+            )
+        labels = self._beliefs(batch, "max").decode()
+        metric = metric_for(self.level if level is None else level)
+        return float(metric(labels, self.replicas_.targets(batch.y), batch.topology).double().mean())
+
+    def _by_node(self, values: Tensor) -> Tensor:
+        """[tasks, nodes, ...] -> [nodes, ...], or [nodes, tasks, ...], on the CPU."""
+        values = values.cpu()
+        return values[0] if self.shape_.num_tasks == 1 else values.transpose(0, 1)
+
+    def _solve(self, graph: Data, semiring: str) -> Beliefs:
+        return self._beliefs(self._batch([_check_graph(graph, "predict")]), semiring)
+
+    def _beliefs(self, batch: GraphBatch, semiring: str) -> Beliefs:
+        options = self.recipe_.propagation
+        return propagate(
+            self.model_.field(batch),
+            semiring=semiring,  # type: ignore[arg-type]
+            damping=options.damping,
+            edge_appearance=options.edge_appearance,
+            max_sweeps=options.max_sweeps,
+            tolerance=options.tolerance,
+        )
+
+    def _batch(self, graphs: list[Data]) -> GraphBatch:
+        if not hasattr(self, "model_"):
+            raise InputError("NodeClassifier: this model is not fitted yet. Call fit, or NodeClassifier.load.")
+        batch = GraphBatch.collate(graphs)
+        if batch.x.shape[1] != self.shape_.num_features:
+            raise GraphError(
+                f"NodeClassifier: the graph has {batch.x.shape[1]} features a node, the model was trained on "
+                f"{self.shape_.num_features}. Prepare the graph as the training graphs were."
+            )
+        attributes = 0 if batch.edge_attr is None else batch.edge_attr.shape[1]
+        if attributes < self.shape_.edge_attributes:
+            raise GraphError(
+                f"NodeClassifier: the model was trained on {self.shape_.edge_attributes} edge attributes, the graph "
+                f"has {attributes}. Set `edge_attr`."
+            )
+        return batch.to(next(iter(self.model_.tensors().values())).device)
+
+    # Saving
+
+    def save(self, folder: str | Path) -> None:
+        """Write weights (safetensors), configuration (json) and a model card; nothing that could run code."""
+        if not hasattr(self, "model_"):
+            raise InputError("NodeClassifier.save: this model is not fitted yet. Call fit first.")
+        config: dict[str, Any] = {
+            "method": self.method,
+            "level": self.level,
+            "seed": self.seed,
+            "preset": self.preset,
+            "recipe": recipe_to_config(self.recipe_),
+            "shape": vars(self.shape_),
+            "label_names": None if self.label_names is None else list(self.label_names),
+        }
+        write_model(Path(folder), self.model_.tensors(), config)
+
+    @classmethod
+    def load(cls, folder: str | Path, accelerator: str = "cpu") -> "NodeClassifier":
+        """Read a model that `save` wrote."""
+        tensors, config = read_model(Path(folder))
+        recipe = recipe_from_config(config["recipe"])
+        loaded = cls(
+            method=config["method"],
+            encoder=recipe.encoder,
+            edge_encoder=recipe.edge_encoder,
+            level=config["level"],
+            seed=config["seed"],
+            preset=config["preset"],
+            recipe=recipe,
+            label_names=config["label_names"],
+            accelerator=accelerator,
+        )
+        method = loaded._method()
+        loaded.shape_ = Shape(**config["shape"])
+        loaded.classes_ = torch.arange(loaded.shape_.num_states).numpy()
+        loaded.replicas_ = Replicas((loaded.seed,), loaded.shape_.num_tasks)
+        loaded.model_ = method.build(loaded.shape_, loaded.replicas_)
+        loaded.model_.load(tensors)
+        return loaded
+
+
+def _check_graph(graph: object, where: str) -> Data:
+    if not isinstance(graph, Data):
+        raise InputTypeError(
+            f"NodeClassifier.{where}: got a {type(graph).__name__}, not a torch_geometric.data.Data. "
+            "Build one with Data(x=features, edge_index=edge_index)."
+        )
+    return graph
+
+
+def _as_list(graphs: object, where: str) -> list[Data]:
+    if isinstance(graphs, Data):
+        return [graphs]
+    if not isinstance(graphs, Sequence) or isinstance(graphs, str):
+        raise InputTypeError(
+            f"NodeClassifier.{where}: got a {type(graphs).__name__}; a list of torch_geometric.data.Data is needed."
+        )
+    if not graphs:
+        raise GraphError(f"NodeClassifier.{where}: the list of graphs is empty.")
+    return [_check_graph(graph, where) for graph in graphs]

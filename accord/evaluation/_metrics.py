@@ -1,0 +1,94 @@
+"""Metrics as fractions, one for each replica; nodes whose true label is missing (-1) never count.
+
+Shapes: labels [*replicas, nodes] against truth [*replicas, nodes] (axes broadcast), except where said.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torchmetrics.functional.classification import multiclass_calibration_error
+
+from accord.errors import OptionError
+from accord.graphs import Topology
+
+Metric = Callable[[Tensor, Tensor, Topology], Tensor]
+
+
+def node_accuracy(labels: Tensor, truth: Tensor, topology: Topology | None = None) -> Tensor:
+    """Share of labelled nodes that are right [*replicas]; NaN where no node is labelled."""
+    known = truth >= 0
+    right = (labels == truth) & known
+    return right.sum(-1) / known.sum(-1)
+
+
+def graph_accuracy(labels: Tensor, truth: Tensor, topology: Topology) -> Tensor:
+    """Share of graphs whose every labelled node is right [*replicas]; graphs without labelled nodes do not count."""
+    known = (truth >= 0).expand_as(labels).double()
+    wrong = ((labels != truth) & (truth >= 0)).double()
+    shape = (*labels.shape[:-1], topology.num_graphs)
+    known_in = known.new_zeros(shape).index_add_(-1, topology.graph, known)
+    wrong_in = wrong.new_zeros(shape).index_add_(-1, topology.graph, wrong)
+    return ((known_in > 0) & (wrong_in == 0)).sum(-1) / (known_in > 0).sum(-1)
+
+
+def edge_accuracy(tables: Tensor, truth: Tensor, topology: Topology) -> Tensor:
+    """Share of edges whose most likely *pair* of states is right [*replicas]; both ends must be labelled.
+
+    Args:
+        tables: [*replicas, edges, states, states], scores or log-probabilities.
+        truth: [*replicas, nodes].
+        topology: the graphs.
+    """
+    source, target = topology.edge_index
+    known = (truth[..., source] >= 0) & (truth[..., target] >= 0)
+    pair = truth[..., source] * tables.shape[-1] + truth[..., target]
+    right = (tables.flatten(-2).argmax(-1) == pair) & known
+    return right.sum(-1) / known.sum(-1)
+
+
+def micro_f1(labels: Tensor, truth: Tensor, topology: Topology | None = None) -> Tensor:
+    """F1 of state 1 with all nodes (and all tasks along leading axes, if flattened by the caller) counted together."""
+    known = truth >= 0
+    positive, true = (labels == 1) & known, truth == 1
+    hit = (positive & true).sum(-1)
+    return 2 * hit / (positive.sum(-1) + true.sum(-1))
+
+
+def expected_calibration_error(probabilities: Tensor, truth: Tensor, bins: int = 15) -> float:
+    """Average gap between confidence and accuracy over `bins` equal bins of confidence (Guo et al. 2017).
+
+    Args:
+        probabilities: [nodes, states].
+        truth: [nodes].
+        bins: number of bins.
+    """
+    known = truth >= 0
+    if not bool(known.any()):
+        return float("nan")
+    value = multiclass_calibration_error(
+        probabilities[known], truth[known], num_classes=probabilities.shape[-1], n_bins=bins
+    )
+    return float(value)
+
+
+def unseen_nodes(train: Sequence[Data], graphs: Sequence[Data]) -> Tensor | None:
+    """Which nodes of `graphs` (side by side) occur in no training graph; None where nodes have no `node_id`.
+
+    Ego networks overlap, so a test graph may hold nodes whose labels were seen in training.
+    """
+    if not all("node_id" in graph for graph in (*train, *graphs)):
+        return None
+    seen = torch.cat([graph.node_id for graph in train])
+    return ~torch.isin(torch.cat([graph.node_id for graph in graphs]), seen)
+
+
+METRICS: dict[str, Metric] = {"node": node_accuracy, "graph": graph_accuracy}
+
+
+def metric_for(level: object) -> Metric:
+    """The metric that a level of evaluation asks for."""
+    if not isinstance(level, str) or level not in METRICS:
+        raise OptionError(f"level {level!r} is unknown. Choose 'node' (each node counts) or 'graph' (all or nothing).")
+    return METRICS[level]

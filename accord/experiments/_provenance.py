@@ -1,0 +1,39 @@
+"""Where a result comes from: versions, hardware, commit."""
+
+import platform
+import subprocess
+from datetime import datetime, timezone
+from pathlib import Path
+
+import torch
+
+from accord.methods import library_versions
+
+
+def provenance(device: torch.device) -> dict[str, str]:
+    """What a reader needs to judge or repeat a result."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
+    return {
+        **library_versions(),
+        "python": platform.python_version(),
+        "device": f"{device.type}: {name}",
+        "commit": _commit(),
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+    }
+
+
+def _commit() -> str:
+    """The commit of the checkout this package lies in, marked where files have changed; "unknown" outside one."""
+    here = Path(__file__).parent
+    try:
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=here,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return done.stdout.strip()

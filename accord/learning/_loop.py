@@ -1,0 +1,204 @@
+"""The training loop that every method runs through: batches, updates, looks at validation data, checkpoints."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Protocol
+
+import torch
+from lightning.fabric import Fabric
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from accord.encoders import Noise
+from accord.errors import InputError
+from accord.graphs import GraphBatch
+from accord.learning._adam import ReplicaAdam
+from accord.learning._checkpoint import flatten_optimiser, read_checkpoint, restore_optimiser, write_checkpoint
+from accord.learning._options import PartOptions, TrainingOptions
+from accord.learning._replicas import Replicas, learned
+from accord.learning._snapshots import Snapshots
+
+Row = dict[str, float]
+Report = Callable[[Row], None]
+CHECKPOINT = "checkpoint.safetensors"
+
+
+class Objective(Protocol):
+    """What is to be learned: parts with parameters, their losses, and how good they are on validation data."""
+
+    parts: dict[str, nn.Module]
+    options: Mapping[str, PartOptions]
+
+    def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
+        """Loss of each part [R]; their sum over parts and replicas is minimised."""
+        ...
+
+    def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
+        """Score of each part [R], higher is better: it decides which parameters are kept."""
+        ...
+
+
+class Trainer:
+    """Minimises an objective on training graphs and keeps what is best on validation graphs.
+
+    Given the options and seeds, the course of a run is fixed by the epoch number alone (dropout is counted, not
+    drawn from a stream), so a run that was killed goes on from its last checkpoint as if nothing had happened.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        replicas: Replicas,
+        options: TrainingOptions,
+        folder: Path | None = None,
+        report: Report | None = None,
+    ) -> None:
+        self.objective, self.replicas, self.options = objective, replicas, options
+        self.path = None if folder is None else folder / CHECKPOINT
+        self.report = report
+        self.history: list[Row] = []
+        self.fabric = Fabric(accelerator=options.accelerator, devices=options.devices, precision=options.precision)  # type: ignore[arg-type]
+        self.optimisers: dict[str, ReplicaAdam] = {}
+        for name, part in objective.parts.items():
+            own = objective.options[name]
+            optimiser = ReplicaAdam(part.parameters(), own.learning_rate, own.weight_decay)
+            objective.parts[name], self.optimisers[name] = self.fabric.setup(part, optimiser)
+        self.snapshots = {name: Snapshots(part, replicas.count) for name, part in objective.parts.items()}
+        self.epoch = 0  # epochs done
+        self.stale = 0  # looks at validation data since any replica improved
+
+    def fit(self, train: Sequence[Data], validation: Sequence[Data]) -> None:
+        """Train, then put the best parameters of every replica in place."""
+        device = self.fabric.device
+        held_out = GraphBatch.collate(validation).to(device)
+        batches = self._batches(train)
+        self._resume()
+        with _determinism(self.options.deterministic):
+            if not self.history:
+                self._look(held_out)
+            while self.epoch < self.options.max_epochs and not self._exhausted():
+                losses: dict[str, list[float]] = {}
+                for number, batch in enumerate(batches(self.epoch)):
+                    for name, value in self._update(batch.to(device), number).items():
+                        losses.setdefault(name, []).append(value)
+                self.epoch += 1
+                if self.epoch % self.options.evaluate_every == 0 or self.epoch == self.options.max_epochs:
+                    self._look(held_out, {name: fmean(values) for name, values in losses.items()})
+                if self.epoch % self.options.checkpoint_every == 0 or self.epoch == self.options.max_epochs:
+                    self._save()
+        for name, part in self.objective.parts.items():
+            self.snapshots[name].restore(part)
+
+    def _exhausted(self) -> bool:
+        return self.options.patience is not None and self.stale >= self.options.patience
+
+    def _batches(self, train: Sequence[Data]) -> Callable[[int], Iterator[GraphBatch]]:
+        """Portions of the training graphs by epoch, in an order that depends on the epoch alone and all replicas share.
+
+        Portions that are the same in every epoch (all graphs, or one at a time) are put together once: what encoders
+        derive from a batch, such as normalised adjacencies, is kept with it.
+        """
+        size = min(self.options.batch_graphs or len(train), len(train))
+        fixed = size in (1, len(train))
+        pieces = [[graph] for graph in train] if size == 1 else [list(train)]
+        ready = [GraphBatch.collate(piece).to(self.fabric.device) for piece in pieces] if fixed else []
+
+        def portions(epoch: int) -> Iterator[GraphBatch]:
+            order = torch.randperm(len(train), generator=torch.Generator().manual_seed(epoch)).tolist()
+            if fixed:
+                return (ready[index] for index in order if index < len(ready))
+            cuts = range(0, len(order), size)
+            return (GraphBatch.collate([train[index] for index in order[cut : cut + size]]) for cut in cuts)
+
+        return portions
+
+    def _update(self, batch: GraphBatch, number: int) -> dict[str, float]:
+        keys = torch.tensor(self.replicas.keys, device=batch.x.device)
+        noise = Noise(keys, self.epoch * 1_000_003 + number)
+        for optimiser in self.optimisers.values():
+            optimiser.zero_grad()
+        losses = self.objective.losses(batch, self._targets(batch), noise)
+        self.fabric.backward(torch.stack([loss.sum() for loss in losses.values()]).sum())
+        for name, optimiser in self.optimisers.items():
+            if self.options.clip_norm is not None:
+                self.fabric.clip_gradients(self.objective.parts[name], optimiser, max_norm=self.options.clip_norm)
+            optimiser.step()
+        return {name: float(loss.detach().mean()) for name, loss in losses.items()}
+
+    def _targets(self, batch: GraphBatch) -> Tensor:
+        if batch.y is None:
+            raise InputError("Training and validation graphs need labels: set `y` (-1 where a label is missing).")
+        return self.replicas.targets(batch.y)
+
+    @torch.no_grad()
+    def _look(self, held_out: GraphBatch, losses: Mapping[str, float] | None = None) -> None:
+        """Score every part on validation data, keep what has improved, and tell whoever listens."""
+        scores = self.objective.scores(held_out, self._targets(held_out))
+        improved = [
+            bool(self.snapshots[name].update(self.objective.parts[name], score, self.epoch).any())
+            for name, score in scores.items()
+        ]
+        self.stale = 0 if any(improved) else self.stale + 1
+        row: Row = {"epoch": self.epoch}
+        row |= {f"{name}_loss": value for name, value in (losses or {}).items()}
+        row |= {f"{name}_score": _mean(score) for name, score in scores.items()}
+        self.history.append(row)
+        if self.report is not None:
+            self.report(row)
+
+    def _save(self) -> None:
+        if self.path is None:
+            return
+        tensors: dict[str, Tensor] = {}
+        for name, part in self.objective.parts.items():
+            tensors |= {f"{name}/now/{key}": value for key, value in learned(part).items()}
+            tensors |= {f"{name}/best/{key}": value for key, value in self.snapshots[name].best.items()}
+            tensors |= {f"{name}/optimiser/{key}": v for key, v in flatten_optimiser(self.optimisers[name]).items()}
+            tensors |= {f"{name}/score": self.snapshots[name].score, f"{name}/epoch": self.snapshots[name].epoch}
+        write_checkpoint(
+            self.path, tensors, {**self._identity(), "epoch": self.epoch, "stale": self.stale, "history": self.history}
+        )
+
+    def _identity(self) -> dict[str, Any]:
+        """What must agree for a run to go on from a checkpoint."""
+        shapes = {n: [list(v.shape) for v in part.parameters()] for n, part in self.objective.parts.items()}
+        return {"seeds": list(self.replicas.seeds), "tasks": self.replicas.num_tasks, "shapes": shapes}
+
+    def _resume(self) -> None:
+        if self.path is None or not self.path.exists():
+            return
+        saved = read_checkpoint(self.path)
+        if any(saved.values.get(key) != value for key, value in self._identity().items()):
+            raise InputError(
+                f"{self.path}: this checkpoint belongs to a run with other seeds or another architecture. "
+                "Choose another folder, or remove the file to start afresh."
+            )
+        with torch.no_grad():
+            for name, part in self.objective.parts.items():
+                snapshots, prefix = self.snapshots[name], f"{name}/optimiser/"
+                for key, value in learned(part).items():
+                    value.copy_(saved.tensors[f"{name}/now/{key}"])
+                    snapshots.best[key].copy_(saved.tensors[f"{name}/best/{key}"])
+                snapshots.score, snapshots.epoch = saved.tensors[f"{name}/score"], saved.tensors[f"{name}/epoch"]
+                own = {k.removeprefix(prefix): v for k, v in saved.tensors.items() if k.startswith(prefix)}
+                restore_optimiser(self.optimisers[name], own)
+        self.epoch, self.stale, self.history = (saved.values[key] for key in ("epoch", "stale", "history"))
+
+
+def _mean(score: Tensor) -> float:
+    value = float(score.double().nanmean())
+    return value if math.isfinite(value) else 0.0
+
+
+@contextmanager
+def _determinism(wanted: bool) -> Iterator[None]:
+    """Ask torch for the same bits every run, and put its setting back afterwards."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(wanted or before)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)

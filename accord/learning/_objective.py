@@ -1,0 +1,56 @@
+"""The proxy problem: cross-entropy on nodes, cross-entropy on edges, and an optional bond between the two.
+
+Every loss comes as one number for each replica. Missing labels (-1) never count: a node counts if it is labelled, an
+edge if both its ends are.
+"""
+
+import torch
+from torch import Tensor
+
+from accord.graphs import Topology
+
+
+def node_loss(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+    """Mean cross-entropy over labelled nodes [R] (first sum of Eq. 8).
+
+    Args:
+        logits: [R, nodes, states].
+        targets: [R or 1, nodes].
+        smoothing: share of the target spread evenly over all states.
+    """
+    return _cross_entropy(logits, targets.expand(logits.shape[:-1]), smoothing)
+
+
+def edge_loss(logits: Tensor, targets: Tensor, topology: Topology, smoothing: float = 0.0) -> Tensor:
+    """Mean cross-entropy over edges with both ends labelled [R] (second sum of Eq. 8).
+
+    Args:
+        logits: [R, edges, states, states].
+        targets: [R or 1, nodes].
+        topology: the graphs.
+        smoothing: share of the target spread evenly over all pairs.
+    """
+    source, target = targets[:, topology.edge_index[0]], targets[:, topology.edge_index[1]]
+    pair = (source * logits.shape[-1] + target).masked_fill((source < 0) | (target < 0), -1)
+    return _cross_entropy(logits.flatten(-2), pair.expand(logits.shape[:2]), smoothing)
+
+
+def consistency_penalty(node_logits: Tensor, edge_logits: Tensor, topology: Topology) -> Tensor:
+    """Mean squared gap between an edge table's own sums and the node marginals at its ends [R].
+
+    The paper's appendix, "Solving the Proxy Problem with Constrained Optimization".
+    """
+    node = node_logits.softmax(-1)
+    edge = edge_logits.flatten(-2).softmax(-1).view_as(edge_logits)
+    source, target = topology.edge_index
+    gap = (edge.sum(-1) - node[:, source]).square().sum(-1) + (edge.sum(-2) - node[:, target]).square().sum(-1)
+    return gap.sum(-1) / max(topology.num_edges, 1)
+
+
+def _cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+    log_probabilities = logits.float().log_softmax(-1) if logits.dtype != torch.float64 else logits.log_softmax(-1)
+    known = targets >= 0
+    picked = log_probabilities.gather(-1, targets.clamp_min(0)[..., None])[..., 0]
+    if smoothing:
+        picked = (1 - smoothing) * picked + smoothing * log_probabilities.mean(-1)
+    return -(picked * known).sum(-1) / known.sum(-1).clamp_min(1)

@@ -1,0 +1,51 @@
+"""Settings of a training run."""
+
+from dataclasses import dataclass
+
+from accord.errors import OptionError
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartOptions:
+    """How one part (the node network, the edge network) is updated; each has an optimiser of its own."""
+
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    label_smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.learning_rate < float("inf") and 0 <= self.weight_decay < float("inf")):
+            raise OptionError(
+                f"learning_rate is {self.learning_rate} and weight_decay {self.weight_decay}; "
+                "the first must be positive, the second not negative."
+            )
+        if not 0 <= self.label_smoothing < 1:
+            raise OptionError(f"label_smoothing is {self.label_smoothing}; it must lie in [0, 1).")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """How long to train, in what portions, and when to look at validation data."""
+
+    max_epochs: int = 150
+    batch_graphs: int | None = None  # graphs an update; None takes all at once
+    evaluate_every: int = 5  # epochs between looks at validation data
+    patience: int | None = None  # looks without improvement of any replica before stopping; None never stops early
+    clip_norm: float | None = None  # largest gradient norm of a part
+    checkpoint_every: int = 10  # epochs between checkpoints, where there is a folder for them
+    deterministic: bool = False  # same bits every run on the same machine, also on a GPU
+    precision: str = "32-true"  # Lightning Fabric's names: "bf16-mixed", "64-true", ...
+    accelerator: str = "auto"  # Lightning Fabric's names: "cpu", "cuda", "auto"
+    devices: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("max_epochs", "evaluate_every", "checkpoint_every", "devices"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < (0 if name == "max_epochs" else 1):
+                raise OptionError(f"TrainingOptions: {name} is {value!r}; a positive whole number is needed.")
+        for name in ("batch_graphs", "patience"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise OptionError(f"TrainingOptions: {name} is {value!r}; None or a positive whole number is needed.")
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            raise OptionError(f"TrainingOptions: clip_norm is {self.clip_norm}; None or a positive number is needed.")

@@ -1,0 +1,35 @@
+"""The best parameters seen so far on validation data, replica by replica."""
+
+import torch
+from torch import Tensor, nn
+
+from accord.learning._replicas import learned, spread
+
+
+class Snapshots:
+    """Keeps, for each replica, a copy of its parameters at its best validation score.
+
+    Replicas may peak at different epochs.
+    """
+
+    def __init__(self, module: nn.Module, num_replicas: int) -> None:
+        self.score = torch.full((num_replicas,), -torch.inf, dtype=torch.float64)
+        self.epoch = torch.full((num_replicas,), -1)
+        self.best = {name: value.detach().clone() for name, value in learned(module).items()}
+
+    @torch.no_grad()
+    def update(self, module: nn.Module, score: Tensor, epoch: int) -> Tensor:
+        """Take over the parameters of replicas that have improved; return which did [R]."""
+        score = score.detach().double().cpu().nan_to_num(nan=-torch.inf)
+        better = (score > self.score) | (self.epoch < 0)
+        self.score = torch.where(better, score, self.score)
+        self.epoch = torch.where(better, torch.tensor(epoch), self.epoch)
+        for name, value in learned(module).items():
+            self.best[name] = torch.where(spread(better, value, name), value, self.best[name])
+        return better
+
+    @torch.no_grad()
+    def restore(self, module: nn.Module) -> None:
+        """Put the best parameters back."""
+        for name, value in learned(module).items():
+            value.copy_(self.best[name])

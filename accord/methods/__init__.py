@@ -1,0 +1,30 @@
+"""What a row of the paper's tables is: each method a short composition of encoders, learning and inference."""
+
+from accord.methods._config import recipe_from_config, recipe_to_config
+from accord.methods._gnn import GNN, GNNModel
+from accord.methods._model import FieldModel, Method, Shape
+from accord.methods._presets import PRESETS, preset_recipe
+from accord.methods._recipe import Recipe
+from accord.methods._saving import library_versions, read_model, write_model
+from accord.methods._spn import ProxyModel, StructuredProxyNetwork
+
+METHODS: dict[str, type[Method]] = {"gnn": GNN, "spn": StructuredProxyNetwork}
+
+__all__ = [
+    "GNN",
+    "METHODS",
+    "PRESETS",
+    "FieldModel",
+    "GNNModel",
+    "Method",
+    "ProxyModel",
+    "Recipe",
+    "Shape",
+    "StructuredProxyNetwork",
+    "library_versions",
+    "preset_recipe",
+    "read_model",
+    "recipe_from_config",
+    "recipe_to_config",
+    "write_model",
+]

@@ -1,0 +1,83 @@
+"""A graph neural network alone: every node labelled by itself."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from accord.field import PairwiseField
+from accord.graphs import GraphBatch
+from accord.learning import NodeObjective, NodePart, Replicas, Report, Row, Trainer, learned
+from accord.methods._model import Shape
+from accord.methods._recipe import Recipe
+
+
+class GNNModel:
+    """A trained node network; its field has no bonds between labels."""
+
+    def __init__(self, node: NodePart) -> None:
+        self.node = node
+        self.history: list[Row] = []
+
+    @torch.no_grad()
+    def node_logits(self, batch: GraphBatch) -> Tensor:
+        """Scores [R, nodes, states]."""
+        logits: Tensor = self.node(batch)
+        return logits.float()
+
+    def field(self, batch: GraphBatch) -> PairwiseField:
+        """Node marginals, and edge tables of zeros."""
+        node, topology = self.node_logits(batch).log_softmax(-1), batch.topology
+        states = node.shape[-1]
+        flat = node.new_zeros(()).expand(topology.num_edges, states, states)
+        return PairwiseField(topology.edge_index, node, flat, topology.graph, topology.num_graphs)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Weights of the node network."""
+        return {f"node/{name}": value for name, value in learned(self.node).items()}
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Put weights back."""
+        load_parameters(self.node, tensors, "node/")
+
+
+class GNN:
+    """Trains a node network by cross-entropy."""
+
+    def __init__(self, recipe: Recipe, level: str = "node") -> None:
+        self.recipe, self.level = recipe, level
+
+    def build(self, shape: Shape, replicas: Replicas) -> GNNModel:
+        """An untrained model."""
+        return GNNModel(build_node_part(self.recipe, shape, replicas))
+
+    def fit(
+        self,
+        train: Sequence[Data],
+        validation: Sequence[Data],
+        shape: Shape,
+        replicas: Replicas,
+        folder: Path | None = None,
+        report: Report | None = None,
+    ) -> GNNModel:
+        """Train on `train`, keep what is best on `validation`."""
+        model = self.build(shape, replicas)
+        objective = NodeObjective(model.node, self.recipe.node, self.level)
+        trainer = Trainer(objective, replicas, self.recipe.training, folder, report)
+        trainer.fit(train, validation)
+        model.history = trainer.history
+        return model
+
+
+def build_node_part(recipe: Recipe, shape: Shape, replicas: Replicas) -> NodePart:
+    """The node network of a recipe, untrained."""
+    return NodePart(recipe.encoder.build(shape.num_features, shape.num_states, replicas.keys))
+
+
+@torch.no_grad()
+def load_parameters(module: torch.nn.Module, tensors: dict[str, Tensor], prefix: str) -> None:
+    """Copy tensors called `prefix + name` into a module."""
+    for name, value in learned(module).items():
+        value.copy_(tensors[prefix + name])

@@ -1,0 +1,167 @@
+"""The two presets, as tables.
+
+`paper`: the appendix to the letter (sizes, learning rates, sharpness, scorers); dropout before the edge scorer and 64
+edge channels from the authors' code, where the appendix is silent. A row for each benchmark of the paper.
+
+`accord` (default): regularised networks, combination chosen on validation. What was found on validation data of a
+benchmark is kept under its name; `None` is for everybody else's graphs.
+"""
+
+import json
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from accord.encoders import (
+    GAT,
+    GCN,
+    GCNII,
+    MLP,
+    BilinearScorer,
+    EncoderSpec,
+    GraphSAGE,
+    GraphUNet,
+    Linear,
+    LinearScorer,
+    encoder_spec,
+)
+from accord.errors import OptionError
+from accord.learning import CombinationGrid, PartOptions, TrainingOptions
+from accord.methods._config import recipe_from_config, recipe_to_config
+from accord.methods._recipe import Recipe
+
+# Appendix, "Architecture Choices". GCNII is wider on citation graphs and normalised on PPI.
+PAPER_ENCODERS: dict[str, EncoderSpec] = {
+    "gcn": GCN(hidden=16, layers=2),
+    "sage": GraphSAGE(hidden=64, layers=2),
+    "gat": GAT(hidden=256, heads=(4, 4, 6)),
+    "unet": GraphUNet(hidden=64, depth=3),
+    "gcnii": GCNII(hidden=2048, layers=9, alpha=0.5, theta=1.0),
+    "mlp": MLP(hidden=64, layers=2),
+    "linear": Linear(),
+}
+PAPER_GCNII_PPI = GCNII(hidden=256, layers=9, alpha=0.5, theta=1.0, normalisation="layer")
+
+# Appendix, "Hyperparameter Choices": rows by encoder, columns as below.
+PAPER_COLUMNS = ("ppi", "cora*", "citeseer*", "pubmed*", "dblp")
+PAPER_NODE_RATES: dict[str, tuple[float | None, ...]] = {
+    "gcn": (5e-3, 5e-3, 1e-2, 1e-2, 1e-2),
+    "sage": (5e-3, 5e-3, 5e-3, 5e-3, 5e-3),
+    "gat": (5e-3, 1e-2, 1e-3, 1e-3, 1e-3),
+    "unet": (5e-3, 1e-2, 1e-2, 1e-2, None),
+    "gcnii": (5e-3, 1e-2, 1e-2, 1e-2, 1e-3),
+}
+PAPER_EDGE_RATES: dict[str, tuple[float | None, ...]] = {
+    "gcn": (1e-3, 1e-2, 5e-2, 1e-2, 5e-3),
+    "sage": (1e-3, 1e-3, 1e-3, 1e-3, 1e-3),
+    "gat": (1e-3, 1e-3, 5e-4, 5e-4, 5e-4),
+    "unet": (1e-3, 1e-2, 1e-2, 1e-2, None),
+    "gcnii": (1e-3, 5e-3, 1e-3, 1e-3, 1e-4),
+}
+PAPER_SHARPNESS: dict[str, tuple[float | None, ...]] = {
+    "gcn": (10, 0.2, 1, 2, 2),
+    "sage": (10, 10, 10, 10, 10),
+    "gat": (10, 0.2, 10, 0.2, 0.2),
+    "unet": (10, 0.5, 1, 0.2, None),
+    "gcnii": (10, 0.5, 0.5, 0.5, 2),
+}
+
+ACCORD_ENCODERS: dict[str, EncoderSpec] = {
+    "gcn": GCN(hidden=64, layers=2, dropout=0.5, input_dropout=0.3),
+    "sage": GraphSAGE(hidden=64, layers=2, dropout=0.5, input_dropout=0.3),
+    "gat": GAT(hidden=16, heads=(8, 8), dropout=0.5, input_dropout=0.3),
+    "unet": GraphUNet(hidden=64, depth=3),
+    "gcnii": GCNII(hidden=64, layers=4, alpha=0.5, theta=1.5, dropout=0.5, input_dropout=0.3),
+    "mlp": MLP(hidden=64, layers=2, dropout=0.5),
+    "linear": Linear(),
+}
+ACCORD_PART = PartOptions(learning_rate=3e-3, weight_decay=5e-4)
+
+# Winners on validation data, by encoder and benchmark (benchmarks/search_recipes.py and promote_recipes.py).
+ACCORD_BENCHMARKS = "accord_benchmarks.json"
+
+
+def preset_recipe(
+    preset: str = "accord",
+    encoder: str | EncoderSpec = "gcnii",
+    edge_encoder: str | EncoderSpec | None = None,
+    benchmark: str | None = None,
+) -> Recipe:
+    """The recipe that a preset gives for an encoder.
+
+    Args:
+        preset: "accord" or "paper".
+        encoder: a name, or an encoder of your own (which keeps its own sizes).
+        edge_encoder: the same for the edge network; None takes the node network's.
+        benchmark: take the preset's values for this benchmark; None for other data.
+    """
+    if preset not in PRESETS:
+        raise OptionError(f"preset {preset!r} is unknown. Choose one of {sorted(PRESETS)}.")
+    recipe = PRESETS[preset](encoder, benchmark)
+    if edge_encoder is None:
+        return recipe
+    return replace(recipe, edge_encoder=PRESETS[preset](edge_encoder, benchmark).encoder)
+
+
+def _accord(encoder: str | EncoderSpec, benchmark: str | None) -> Recipe:
+    spec = ACCORD_ENCODERS[_canonical(encoder)] if isinstance(encoder, str) else encoder
+    recipe = Recipe(
+        encoder=spec, edge_encoder=spec, scorer=LinearScorer(dropout=0.5), node=ACCORD_PART, edge=ACCORD_PART
+    )
+    found = _found_on_validation().get(_canonical(encoder), {}) if isinstance(encoder, str) else {}
+    if benchmark not in found:
+        return recipe
+    return recipe_from_config({**recipe_to_config(recipe), **found[benchmark]})
+
+
+@cache
+def _found_on_validation() -> dict[str, dict[str, dict[str, Any]]]:
+    text = resources.files("accord.methods").joinpath(ACCORD_BENCHMARKS).read_text()
+    table: dict[str, dict[str, dict[str, Any]]] = json.loads(text)
+    return table
+
+
+def _paper(encoder: str | EncoderSpec, benchmark: str | None) -> Recipe:
+    column = _paper_column(benchmark)
+    if isinstance(encoder, str):
+        name = _canonical(encoder)
+        spec = PAPER_GCNII_PPI if (name, column) == ("gcnii", "ppi") else PAPER_ENCODERS[name]
+    else:
+        name, spec = "gcn", encoder  # an encoder the paper does not have takes the rates of its simplest one
+    place = PAPER_COLUMNS.index(column)
+
+    def value(table: dict[str, tuple[float | None, ...]]) -> float:
+        found = table.get(name, table["gcn"])[place]
+        if found is None:
+            raise OptionError(f"preset 'paper': the paper has no {name} on {column}. Use preset 'accord'.")
+        return found
+
+    return Recipe(
+        encoder=spec,
+        edge_encoder=spec,
+        scorer=LinearScorer(dropout=0.5) if column in ("ppi", "dblp") else BilinearScorer(dropout=0.5),
+        node=PartOptions(learning_rate=value(PAPER_NODE_RATES)),
+        edge=PartOptions(learning_rate=value(PAPER_EDGE_RATES)),
+        training=TrainingOptions(max_epochs=400, batch_graphs=1)
+        if column == "ppi"
+        else TrainingOptions(max_epochs=200),
+        grid=CombinationGrid(sharpness=(value(PAPER_SHARPNESS),), power=(0.1,), node_weight=(1.0,)),
+    )
+
+
+def _paper_column(benchmark: str | None) -> str:
+    if benchmark is None:
+        return "cora*"
+    name = "ppi" if benchmark.startswith("ppi") else benchmark
+    if name not in PAPER_COLUMNS:
+        raise OptionError(f"preset 'paper' has no row for {benchmark!r}. It has {', '.join(PAPER_COLUMNS)}.")
+    return name
+
+
+def _canonical(name: str) -> str:
+    encoder_spec(name)  # says which names there are
+    return {"graphsage": "sage"}.get(name, name)
+
+
+PRESETS = {"accord": _accord, "paper": _paper}

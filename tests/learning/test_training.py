@@ -1,0 +1,228 @@
+"""The loop: snapshots, early stopping, resuming after a kill, and eyes kept off test data."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.testing import assert_close
+from torch_geometric.data import Data
+
+from accord.encoders import GCN, MLP, Adapter, LinearScorer
+from accord.errors import InputError
+from accord.evaluation import graph_accuracy
+from accord.graphs import GraphBatch
+from accord.learning import (
+    CombinationGrid,
+    PartOptions,
+    Replicas,
+    TrainingOptions,
+    choose_combination,
+    hold_out,
+    read_checkpoint,
+    solve,
+    write_checkpoint,
+)
+from accord.methods import GNN, Recipe, Shape, StructuredProxyNetwork
+
+
+def made_graphs(count, seed, states=3, missing=0.0):
+    """Rings whose labels tend to agree along edges; features are noisy labels."""
+    generator = torch.Generator().manual_seed(seed)
+    graphs = []
+    for _ in range(count):
+        size = int(torch.randint(4, 8, (), generator=generator))
+        ring = torch.stack([torch.arange(size), (torch.arange(size) + 1) % size])
+        first = torch.randint(0, states, (), generator=generator)
+        flips = torch.rand(size, generator=generator) < 0.2
+        y = (first + flips.long().cumsum(0)) % states
+        x = torch.nn.functional.one_hot(y, states) + 1.2 * torch.randn(size, states, generator=generator)
+        y = y.masked_fill(torch.rand(size, generator=generator) < missing, -1)
+        graphs.append(Data(x=x, edge_index=torch.cat([ring, ring.flip(0)], 1), y=y))
+    return graphs
+
+
+TRAIN, VAL, TEST = made_graphs(40, 0), made_graphs(20, 1), made_graphs(60, 2)
+SHAPE = Shape(3, 3)
+RECIPE = Recipe(
+    encoder=MLP(hidden=8, layers=2, dropout=0.2),
+    edge_encoder=GCN(hidden=8, layers=2, dropout=0.2),
+    edge_channels=8,
+    scorer=LinearScorer(dropout=0.2),
+    node=PartOptions(learning_rate=2e-2),
+    edge=PartOptions(learning_rate=2e-2),
+    training=TrainingOptions(max_epochs=30, accelerator="cpu"),
+    grid=CombinationGrid(sharpness=(1.0, 0.5, 0.0), power=(1.0, 0.5), node_weight=(1.0,)),
+)
+
+
+def fit(recipe=RECIPE, seeds=(0,), train=TRAIN, val=VAL, folder=None, method=StructuredProxyNetwork):
+    return method(recipe, "graph").fit(train, val, SHAPE, Replicas(seeds), folder)
+
+
+def with_training(**changes):
+    return replace(RECIPE, training=replace(RECIPE.training, **changes))
+
+
+def same(left, right, **tolerance):
+    assert left.keys() == right.keys()
+    for name in left:
+        assert_close(left[name], right[name], equal_nan=True, **tolerance)
+
+
+def test_learning_lowers_the_loss_and_joint_labels_pay():
+    model = fit(with_training(max_epochs=60))
+    losses = [row["node_loss"] for row in model.history if "node_loss" in row]
+    assert losses[-1] < losses[0] - 0.1
+    test = GraphBatch.collate(TEST)
+    alone = graph_accuracy(model.node_logits(test).argmax(-1), test.y[None], test.topology)
+    joint = graph_accuracy(solve(model.field(test), RECIPE.propagation), test.y[None], test.topology)
+    assert float(joint) > float(alone) + 0.05
+
+
+def test_the_gnn_alone_is_the_node_network_of_the_spn():
+    alone, joint = fit(method=GNN), fit()
+    same(alone.tensors(), {k: v for k, v in joint.tensors().items() if k.startswith("node/")}, rtol=0, atol=0)
+
+
+def test_replicas_equal_separate_runs():
+    together = fit(seeds=(3, 7, 11)).tensors()
+    for place, seed in enumerate((3, 7, 11)):
+        alone = fit(seeds=(seed,)).tensors()
+        same({k: v[place : place + 1] for k, v in together.items()}, alone, rtol=1e-4, atol=1e-4)
+
+
+def test_a_replica_does_not_mind_its_companions():
+    one, other = fit(seeds=(3, 7)).tensors(), fit(seeds=(5, 7)).tensors()
+    same({k: v[1] for k, v in one.items()}, {k: v[1] for k, v in other.items()}, rtol=1e-4, atol=1e-4)
+
+
+def test_foreign_modules_train_one_copy_a_replica():
+    recipe = replace(RECIPE, encoder=Adapter(Plain))
+    together, alone = fit(recipe, seeds=(0, 1)), fit(recipe, seeds=(1,))
+    batch = GraphBatch.collate(TEST)
+    assert_close(together.node_logits(batch)[1:], alone.node_logits(batch), rtol=1e-4, atol=1e-4)
+
+
+class Plain(torch.nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.map = torch.nn.Linear(inputs, outputs)
+
+    def forward(self, x, edge_index=None):
+        return self.map(x)
+
+
+def test_missing_labels_train_and_are_not_counted():
+    model = fit(train=made_graphs(40, 0, missing=0.4), val=made_graphs(20, 1, missing=0.4))
+    assert all(value.isfinite().all() for name, value in model.tensors().items())
+    with pytest.raises(InputError, match="need labels"):
+        fit(train=[Data(x=graph.x, edge_index=graph.edge_index) for graph in TRAIN])
+
+
+def test_early_stopping_ends_the_run():
+    model = fit(with_training(max_epochs=2000, patience=3))
+    assert model.history[-1]["epoch"] < 2000
+
+
+def test_batches_of_graphs_see_every_graph():
+    full, portions = fit(with_training(max_epochs=5)), fit(with_training(max_epochs=5, batch_graphs=7))
+    assert portions.history[-1]["node_loss"] < full.history[-1]["node_loss"]  # six updates an epoch, not one
+
+
+def test_the_two_learning_rates_both_act():
+    base = fit(with_training(max_epochs=1, evaluate_every=1)).tensors()
+    faster = replace(with_training(max_epochs=1, evaluate_every=1), edge=PartOptions(learning_rate=2e-1))
+    other = fit(faster).tensors()
+    for name in base:
+        if name.startswith("node/"):
+            assert_close(other[name], base[name], rtol=0, atol=0)
+    assert any(not torch.equal(other[name], base[name]) for name in base if name.startswith("edge/"))
+
+
+def test_snapshots_are_the_best_on_validation(tmp_path):
+    model = fit(with_training(max_epochs=40, evaluate_every=2), folder=tmp_path)
+    held_out = GraphBatch.collate(VAL)
+    score = graph_accuracy(model.node_logits(held_out).argmax(-1), held_out.y[None], held_out.topology)
+    assert float(score) == pytest.approx(max(row["node_score"] for row in model.history))
+
+
+def test_interrupted_runs_go_on_as_if_nothing_had_happened(tmp_path):
+    whole = fit(seeds=(0, 1))
+    fit(with_training(max_epochs=20), seeds=(0, 1), folder=tmp_path)
+    resumed = fit(seeds=(0, 1), folder=tmp_path)
+    same(resumed.tensors(), whole.tensors(), rtol=0, atol=0)
+    assert resumed.history == whole.history
+
+
+def test_killed_runs_resume_to_the_same_result(tmp_path):
+    script = (
+        "import sys, time, json; from pathlib import Path; sys.path[:0] = json.loads(sys.argv[2])\n"
+        "from test_training import StructuredProxyNetwork, TRAIN, VAL, SHAPE, Replicas, with_training\n"
+        "method = StructuredProxyNetwork(with_training(checkpoint_every=1), 'graph')\n"
+        "method.fit(TRAIN, VAL, SHAPE, Replicas((0,)), Path(sys.argv[1]), lambda row: time.sleep(0.3))\n"
+    )
+    paths = json.dumps([os.path.dirname(__file__)])
+    process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path), paths])
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    deadline = time.time() + 120
+    while time.time() < deadline and process.poll() is None:
+        if checkpoint.exists() and read_checkpoint(checkpoint).values["epoch"] >= 7:
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert 7 <= read_checkpoint(checkpoint).values["epoch"] < 30, "it was to be killed on the way"
+    resumed = fit(with_training(checkpoint_every=1), folder=tmp_path)
+    whole = fit()
+    assert resumed.history == whole.history
+    same(resumed.tensors(), whole.tensors(), rtol=0, atol=0)
+
+
+def test_checkpoints_of_other_runs_are_refused(tmp_path):
+    fit(with_training(max_epochs=10), folder=tmp_path)
+    with pytest.raises(InputError, match="other seeds"):
+        fit(seeds=(1,), folder=tmp_path)
+    (tmp_path / "checkpoint.safetensors").write_bytes(b"not a checkpoint")
+    with pytest.raises(InputError, match="not a checkpoint"):
+        fit(folder=tmp_path)
+
+
+def test_a_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "c.safetensors"
+    write_checkpoint(path, {"a": torch.ones(2)}, {"epoch": 1})
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk gone")))
+    with pytest.raises(OSError):
+        write_checkpoint(path, {"a": torch.zeros(2)}, {"epoch": 2})
+    assert read_checkpoint(path).values == {"epoch": 1} and read_checkpoint(path).tensors["a"].eq(1).all()
+
+
+def test_candidates_as_replicas_equal_candidates_one_by_one():
+    model = fit(seeds=(0, 1))
+    held_out = GraphBatch.collate(VAL)
+    node, edge = model.node_logits(held_out), model.edge_logits(held_out)
+    targets = held_out.y[None].expand(2, -1)
+
+    def choose(grid):
+        return choose_combination(node, edge, targets, held_out.topology, "graph", grid, RECIPE.propagation)
+
+    together = choose(RECIPE.grid)
+    alone = [
+        choose(CombinationGrid(sharpness=(s,), power=(p,), node_weight=(w,))).score
+        for s, p, w in RECIPE.grid.candidates()
+    ]
+    assert_close(together.score, torch.stack(alone).amax(0))
+
+
+def test_hold_out_splits_graphs_or_the_nodes_of_one():
+    train, val = hold_out(TRAIN, seed=0)
+    assert len(train) == 32 and len(val) == 8
+    assert not {id(graph) for graph in train} & {id(graph) for graph in val}
+    (train,), (val,) = hold_out(TRAIN[:1], seed=0)
+    known, held = train.y >= 0, val.y >= 0
+    assert not bool((known & held).any()) and bool((known | held).all()) and int(held.sum()) >= 1

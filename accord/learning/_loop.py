@@ -1,6 +1,7 @@
 """The training loop that every method runs through: batches, updates, looks at validation data, checkpoints."""
 
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -197,6 +198,8 @@ def _mean(score: Tensor) -> float:
 def _determinism(wanted: bool) -> Iterator[None]:
     """Ask torch for the same bits every run, and put its setting back afterwards."""
     before = torch.are_deterministic_algorithms_enabled()
+    if wanted:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS asks for it; read when CUDA starts
     torch.use_deterministic_algorithms(wanted or before)
     try:
         yield

@@ -1,0 +1,194 @@
+"""The front door: scikit-learn's manners, prediction, saving, and clear answers to bad graphs."""
+
+import json
+
+import pytest
+import torch
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GridSearchCV
+from torch.testing import assert_close
+from torch_geometric.data import Batch, Data
+
+import accord
+from accord.encoders import GCN, MLP, Adapter
+from accord.errors import AccordError, DataNotFoundError, GraphError, InputError, InputTypeError, OptionError
+from accord.graphs import graph_topology
+
+STATES = 3
+
+
+def made_graphs(count, seed, tasks=None):
+    generator = torch.Generator().manual_seed(seed)
+    graphs = []
+    for _ in range(count):
+        size = int(torch.randint(4, 8, (), generator=generator))
+        ring = torch.stack([torch.arange(size), (torch.arange(size) + 1) % size])
+        y = torch.randint(0, STATES, (), generator=generator) + (torch.rand(size, generator=generator) < 0.2).cumsum(0)
+        y = y % STATES
+        x = torch.nn.functional.one_hot(y, STATES) + torch.randn(size, STATES, generator=generator)
+        if tasks:
+            y = torch.stack([(y == task).long() for task in range(tasks)], 1)
+        graphs.append(Data(x=x, edge_index=torch.cat([ring, ring.flip(0)], 1), y=y))
+    return graphs
+
+
+TRAIN, VAL, TEST = made_graphs(30, 0), made_graphs(15, 1), made_graphs(20, 2)
+
+
+def classifier(**changes):
+    options = {"encoder": MLP(hidden=8), "edge_encoder": GCN(hidden=8), "max_epochs": 20, "accelerator": "cpu"}
+    return accord.NodeClassifier(**{**options, **changes})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return classifier().fit(TRAIN, VAL)
+
+
+def test_predictions_have_the_promised_shapes(fitted):
+    graph = TEST[0]
+    labels, marginals, pairs = fitted.predict(graph), fitted.predict_proba(graph), fitted.predict_edge_proba(graph)
+    edges = graph_topology(graph).edge_index
+    assert labels.dtype == torch.long and labels.shape == (graph.num_nodes,)
+    assert marginals.shape == (graph.num_nodes, STATES) and pairs.shape == (edges.shape[1], STATES, STATES)
+    assert_close(marginals.sum(-1), torch.ones(graph.num_nodes))
+    assert_close(pairs.sum((-1, -2)), torch.ones(edges.shape[1]))
+
+
+def test_score_is_a_fraction_at_either_level(fitted):
+    right = [(fitted.predict(graph) == graph.y) for graph in TEST]
+    assert fitted.score(TEST) == pytest.approx(float(torch.cat(right).double().mean()))
+    assert fitted.score(TEST, level="graph") == pytest.approx(sum(bool(r.all()) for r in right) / len(right))
+    assert fitted.score(TEST) > 0.5
+
+
+def test_several_tasks_give_a_column_each():
+    train, test = made_graphs(30, 0, tasks=2), made_graphs(5, 1, tasks=2)
+    model = classifier().fit(train)
+    assert model.predict(test[0]).shape == (test[0].num_nodes, 2)
+    assert model.predict_proba(test[0]).shape == (test[0].num_nodes, 2, 2)
+    assert model.predict_edge_proba(test[0]).shape[1:] == (2, 2, 2)
+    right = torch.cat([(model.predict(graph) == graph.y).flatten() for graph in test])
+    assert model.score(test) == pytest.approx(float(right.double().mean()), abs=1e-6)
+
+
+def test_the_gnn_labels_each_node_by_itself():
+    model = classifier(method="gnn").fit(TRAIN, VAL)
+    for graph in TEST:
+        assert torch.equal(model.predict(graph), model.predict_proba(graph).argmax(-1))
+
+
+def test_scikit_learn_manners():
+    model = classifier()
+    assert is_classifier(model) and clone(model).get_params()["max_epochs"] == 20
+    assert model.set_params(seed=4).seed == 4
+    assert set(model.get_params()) >= {
+        "method",
+        "encoder",
+        "edge_encoder",
+        "level",
+        "refine",
+        "max_epochs",
+        "seed",
+        "preset",
+    }
+    search = GridSearchCV(
+        classifier(max_epochs=4), {"method": ["spn", "gnn"], "seed": [0, 1]}, cv=2, error_score="raise"
+    )
+    search.fit(TRAIN)
+    assert search.best_params_.keys() == {"method", "seed"} and 0 <= search.best_score_ <= 1
+    assert search.predict(TEST[0]).shape == (TEST[0].num_nodes,)
+
+
+def test_saved_models_predict_the_same(fitted, tmp_path):
+    named = clone(fitted).set_params(label_names=["a", "b", "c"]).fit(TRAIN, VAL)
+    named.save(tmp_path / "run")
+    again = accord.NodeClassifier.load(tmp_path / "run")
+    assert again.label_names == ["a", "b", "c"]
+    for graph in TEST[:5]:
+        assert torch.equal(again.predict(graph), named.predict(graph))
+        assert_close(again.predict_proba(graph), named.predict_proba(graph))
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        "README.md",
+        "model.json",
+        "model.safetensors",
+    ]
+    assert "a, b, c" in (tmp_path / "run" / "README.md").read_text()
+    assert json.loads((tmp_path / "run" / "model.json").read_text())["versions"]["torch"] == torch.__version__
+
+
+def test_damaged_or_absent_models_are_refused(fitted, tmp_path):
+    with pytest.raises(DataNotFoundError, match="not a saved model"):
+        accord.NodeClassifier.load(tmp_path)
+    fitted.save(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(InputError, match="not a checkpoint"):
+        accord.NodeClassifier.load(tmp_path)
+    (tmp_path / "model.json").write_text("{")
+    with pytest.raises(InputError, match="not valid json"):
+        accord.NodeClassifier.load(tmp_path)
+
+
+def test_graphs_that_differ_from_training_get_a_clear_answer(fitted):
+    no_edges = Data(x=torch.randn(4, STATES), edge_index=torch.empty(2, 0, dtype=torch.long))
+    assert fitted.predict(no_edges).shape == (4,)
+    assert fitted.predict(Data(x=torch.randn(0, STATES), edge_index=no_edges.edge_index)).shape == (0,)
+    with pytest.raises(GraphError, match="5 features a node, the model was trained on 3"):
+        fitted.predict(Data(x=torch.randn(4, 5), edge_index=no_edges.edge_index))
+    with pytest.raises(GraphError, match="knows states 0 to 2"):
+        fitted.score([Data(x=torch.randn(2, 3), edge_index=no_edges.edge_index, y=torch.tensor([0, 7]))])
+    with pytest.raises(GraphError, match="no labels"):
+        fitted.score([no_edges])
+    with pytest.raises(InputTypeError, match="not a torch_geometric"):
+        fitted.predict([1, 2])
+    with pytest.raises(AccordError):
+        fitted.predict(Data(x=torch.full((4, STATES), torch.nan), edge_index=no_edges.edge_index))
+    batch = Batch.from_data_list(TEST[:3])
+    assert torch.equal(fitted.predict(batch), torch.cat([fitted.predict(graph) for graph in TEST[:3]]))
+
+
+def test_bad_choices_are_refused_before_any_work():
+    for changes, message in (
+        ({"method": "svm"}, "method 'svm' is unknown"),
+        ({"encoder": "transformer"}, "transformer"),
+        ({"level": "word"}, "level 'word' is unknown"),
+        ({"preset": "best"}, "preset 'best' is unknown"),
+        ({"label_names": ["only one"]}, "label_names"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            classifier(**changes).fit(TRAIN, VAL)
+    with pytest.raises(GraphError, match="num_states=2"):
+        classifier(num_states=2).fit(TRAIN, VAL)
+    with pytest.raises(GraphError, match="have no labels"):
+        classifier().fit([Data(x=graph.x, edge_index=graph.edge_index) for graph in TRAIN], VAL)
+    with pytest.raises(GraphError, match="empty"):
+        classifier().fit([])
+    with pytest.raises(InputError, match="not fitted"):
+        classifier().predict(TEST[0])
+    with pytest.raises(InputError, match="not fitted"):
+        classifier().save("nowhere")
+
+
+def test_a_single_graph_and_foreign_encoders_will_do():
+    large = Batch.from_data_list(TRAIN)
+    one = Data(x=large.x, edge_index=large.edge_index, y=large.y)
+    model = classifier(encoder=Adapter(lambda i, o: Plain(i, o))).fit(one)
+    assert model.predict(TEST[0]).shape == (TEST[0].num_nodes,)
+    with pytest.raises(AccordError, match="(?i)adapt"):
+        model.save("nowhere")
+
+
+class Plain(torch.nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.map = torch.nn.Linear(inputs, outputs)
+
+    def forward(self, x, edge_index):
+        return self.map(x)
+
+
+def test_sharper_prediction_from_joint_labels():
+    """On rings whose labels agree along edges the field pays, on graphs never seen."""
+    alone = classifier(method="gnn", level="graph", max_epochs=60).fit(TRAIN, VAL).score(made_graphs(100, 9))
+    joint = classifier(level="graph", max_epochs=60).fit(TRAIN, VAL).score(made_graphs(100, 9))
+    assert joint > alone + 0.03

@@ -13,6 +13,7 @@ from torch.autograd.function import once_differentiable
 
 from accord.graphs import GraphBatch
 
+ORDERED_BLOCK = 2**26  # numbers held at a time where sums must come in order
 HALF = (torch.bfloat16, torch.float16)  # CPUs have no sparse products in half precision
 
 
@@ -118,11 +119,29 @@ def multiply(matrix: Tensor, h: Tensor) -> Tensor:
     if matrix.dtype != columns.dtype:  # under mixed precision
         matrix = matrix.to(columns.dtype)
     product = columns.new_empty(matrix.shape[0], columns.shape[1])
-    if product.numel() and matrix.values().numel():
-        torch.addmm(product, matrix, columns, beta=0.0, out=product)  # plain `@` copies its result
-    else:
+    if not product.numel() or not matrix.values().numel():
         product.zero_()
+    elif h.is_cuda and torch.are_deterministic_algorithms_enabled():
+        product = multiply_in_order(matrix, columns)
+    else:
+        torch.addmm(product, matrix, columns, beta=0.0, out=product)  # plain `@` copies its result
     return product.to(h.dtype).view(matrix.shape[0], *h.shape[1:])
+
+
+def multiply_in_order(matrix: Tensor, columns: Tensor) -> Tensor:
+    """The same product with every row summed in the order of its entries: the same bits in every run.
+
+    cuSPARSE sums in whatever order its threads finish. This way holds [entries, columns] in memory, a block at a time.
+    """
+    start, column, values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
+    width = max(1, ORDERED_BLOCK // max(1, len(values)))
+    blocks = [
+        torch.segment_reduce(
+            block.index_select(0, column) * values[:, None], "sum", offsets=start.to(torch.int64), axis=0
+        )
+        for block in columns.split(width, dim=1)
+    ]
+    return torch.cat(blocks, 1)
 
 
 @cache

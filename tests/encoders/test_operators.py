@@ -4,9 +4,17 @@ import pytest
 import torch
 from encoders.encoder_cases import SEEDS, random_batch, random_graphs
 
+from accord.encoders import _operators
 from accord.encoders._attention import attend
 from accord.encoders._linear import ReplicaLayerNorm, replica_linear
-from accord.encoders._operators import arc_pattern, edge_ends, gcn_operator, mean_operator
+from accord.encoders._operators import (
+    arc_pattern,
+    edge_ends,
+    gcn_operator,
+    mean_operator,
+    multiply_in_order,
+    silence_beta_warning,
+)
 from accord.graphs import GraphBatch
 
 DTYPE = torch.float64
@@ -113,3 +121,15 @@ def test_a_batch_on_a_gpu_gives_the_same():
         here = encoder(batch, None if noise is None else Noise(SEEDS, 4))
         there = encoder.cuda()(batch.to("cuda"), None if noise is None else Noise(torch.tensor(SEEDS).cuda(), 4))
         torch.testing.assert_close(there.cpu(), here)
+
+
+def test_products_in_order_equal_ordinary_ones(monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    dense = torch.randn(7, 5, generator=generator) * (torch.rand(7, 5, generator=generator) < 0.4)
+    dense[3] = 0  # a row without entries
+    columns = torch.randn(5, 6, generator=generator)
+    silence_beta_warning()
+    matrix = dense.to_sparse_csr()
+    torch.testing.assert_close(multiply_in_order(matrix, columns), dense @ columns)
+    monkeypatch.setattr(_operators, "ORDERED_BLOCK", 20)
+    torch.testing.assert_close(multiply_in_order(matrix, columns), dense @ columns)

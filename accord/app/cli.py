@@ -1,0 +1,173 @@
+"""`accord`: the command line. It parses, and leaves the work to the files beside it."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from accord.app.console import Commands, messages, output
+
+HELP = (
+    "Labels that agree: joint labelling of the nodes of new graphs.\n\n"
+    "One network gives evidence for each node, another for each edge, and a random field makes the labels fit.\n\n"
+    "Start with [bold]accord demo[/], then [bold]accord fit[/] on a benchmark or on your own graphs."
+)
+DATA_HELP = (
+    "A benchmark (see `accord data list`), `digits`, or a folder with train/, and if you have them val/ and test/, "
+    "each holding graphs: .npz, .json, or folders with nodes.csv and edges.csv."
+)
+
+app = typer.Typer(
+    cls=Commands,
+    help=HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+data_app = typer.Typer(help="What benchmark data there is.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `accord fit` made.")]
+
+
+@app.command()
+def demo(
+    seed: Annotated[int, typer.Option(help="Draw other graphs, labels and images, and other weights.")] = 0,
+    run: Annotated[Path, typer.Option(help="Folder for the model and the report; an earlier demo is replaced.")] = Path(
+        "runs/demo"
+    ),
+) -> None:
+    """Train on handwritten digits placed on graphs, and see what joint labelling adds. Takes about a minute."""
+    from accord.app.demo import run_demo  # loads torch, which `--help` need not wait for
+
+    run_demo(run, seed, messages(), output())
+
+
+@app.command()
+def fit(
+    data: Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)],
+    run: Annotated[
+        Path | None, typer.Option(help="Folder for everything the run leaves.", show_default="runs/DATA-METHOD-ENCODER")
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(help="spn (joint labels) or gnn (each node alone).", show_default="spn")
+    ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(help="Node network: gcn, sage, gat, unet, gcnii, mlp or linear.", show_default="gcnii"),
+    ] = None,
+    edge_encoder: Annotated[str | None, typer.Option(help="Edge network.", show_default="the node network's")] = None,
+    level: Annotated[
+        str | None,
+        typer.Option(
+            help="Choose by node accuracy, or by graph: every node right.  [default: the benchmark's, or node]"
+        ),
+    ] = None,
+    max_epochs: Annotated[int | None, typer.Option(help="How long to train.", show_default="the preset's")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of weights, dropout and held-out graphs.", show_default="0")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="accord, or paper: the paper's appendix.", show_default="accord")
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(help="raw, row-normalised or standardised.", show_default="the benchmark's, or raw"),
+    ] = None,
+    accelerator: Annotated[str | None, typer.Option(help="cpu, cuda or auto.", show_default="auto")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file with any of these settings; flags come first.")] = None,
+    override: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A single value of the recipe: node.learning_rate=0.01."),
+    ] = None,
+) -> None:
+    """Train a model. Stopped runs go on when the same command is given again."""
+    from accord.app.fit import fit_run, show_run
+    from accord.app.settings import read_settings
+    from accord.app.sources import load_source
+
+    flags = {
+        "method": method,
+        "encoder": encoder,
+        "edge_encoder": edge_encoder,
+        "level": level,
+        "max_epochs": max_epochs,
+        "seed": seed,
+        "preset": preset,
+        "features": features,
+        "accelerator": accelerator,
+    }
+    settings = read_settings(config, flags, override or ())
+    source = load_source(data, settings.features, settings.seed)
+    name = source.bench.name.rstrip("*")
+    folder = run or Path("runs") / f"{name}-{settings.method}-{settings.encoder}"
+    show_run(fit_run(source, settings, folder, messages()), output())
+
+
+@app.command()
+def predict(
+    run: RunArgument,
+    graph: Annotated[
+        Path, typer.Argument(metavar="GRAPH", help="A graph, or a folder of graphs, as for `accord fit`.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="A .csv, .json or .parquet file.", show_default="csv to the terminal")
+    ] = None,
+    marginals: Annotated[bool, typer.Option("--marginals", help="Give the probability of every state.")] = False,
+) -> None:
+    """Label the nodes of a new graph jointly."""
+    from accord.app.predict import predict_graphs, to_csv, write_columns
+    from accord.app.runs import open_run
+
+    columns = predict_graphs(open_run(run), graph, marginals)
+    if out is None:
+        typer.echo(to_csv(columns), nl=False)
+        return
+    write_columns(columns, out)
+    messages().print(f"{len(columns['node'])} rows written to {out}", soft_wrap=True)
+
+
+@app.command()
+def evaluate(
+    run: RunArgument,
+    data: Annotated[str, typer.Argument(metavar="DATA", help="As for `accord fit`, or graphs with labels.")],
+    split: Annotated[str, typer.Option(help="Which part of a benchmark or data folder.")] = "test",
+    out: Annotated[Path | None, typer.Option(help="Write the scores to this .json file as well.")] = None,
+) -> None:
+    """Score a trained model on labelled graphs: GNN alone, edge network alone, both jointly."""
+    from accord.app.evaluate import evaluate_run
+    from accord.app.runs import open_run, write_text
+    from accord.app.scoring import score_table
+
+    scores, count = evaluate_run(open_run(run), data, split)
+    output().print(score_table(scores, f"{Path(data).name}: {count} graph{'s' if count != 1 else ''}"))
+    if out is not None:
+        write_text(out, json.dumps(scores, indent=1) + "\n")
+
+
+@app.command()
+def report(run: RunArgument) -> None:
+    """Write a run's report.html and curves.png anew."""
+    from accord.app.report import write_report
+    from accord.app.runs import open_run
+
+    output().print(f"Report: {write_report(open_run(run))}", soft_wrap=True)
+
+
+@data_app.command("list")
+def list_data() -> None:
+    """Which benchmarks there are, and whether their files are here."""
+    from accord.datasets import list_benchmarks
+
+    table = Table("benchmark", "what", "files")
+    for row in list_benchmarks():
+        table.add_row(row.name, row.description, "found" if row.present else "not found")
+    table.add_row("digits", "handwritten digits on made graphs whose field is known", "made on the spot")
+    output().print(table)
+
+
+def main() -> None:
+    """Entry point."""
+    app()

@@ -1,0 +1,67 @@
+"""`accord evaluate`: how a trained model does on labelled graphs."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from accord.app.features import load_scaling
+from accord.app.fit import SEEN
+from accord.app.labelling import label_graphs
+from accord.app.runs import Run
+from accord.app.scoring import Scores, score_parts
+from accord.app.sources import load_source
+from accord.datasets import read_graphs
+from accord.errors import DataNotFoundError, GraphError, OptionError
+from accord.estimator import NodeClassifier
+
+SPLITS = ("train", "val", "test")
+
+
+def evaluate_run(run: Run, data: str, split: str = "test") -> tuple[dict[str, Scores], int]:
+    """Scores of each part of the model, and the number of graphs they come from.
+
+    Args:
+        run: a trained model.
+        data: a benchmark, "digits", a data folder, a folder of graphs, or one graph.
+        split: which part of a benchmark or data folder.
+    """
+    if split not in SPLITS:
+        raise OptionError(f"--split {split!r} is unknown. Choose one of {', '.join(SPLITS)}.")
+    model = NodeClassifier.load(run.path)
+    graphs = load_graphs(run, model, data, split)
+    return score_parts(label_graphs(model, graphs), _unseen(run, graphs)), len(graphs)
+
+
+def load_graphs(run: Run, model: NodeClassifier, data: str, split: str) -> list[Data]:
+    """The graphs that DATA stands for, labels and features treated as in training."""
+    path = Path(data)
+    if not path.exists() and not path.suffix:
+        settings = run.config["settings"]
+        graphs: list[Data] = getattr(load_source(data, settings["features"], settings["seed"]).bench, split)
+        return graphs
+    if (path / "train").is_dir() or (path / split).is_dir():
+        path = path / split
+        if not path.is_dir():
+            raise DataNotFoundError(f"{data}: has no folder {split}/. Choose another with --split.")
+    graphs = read_graphs(path, model.label_names)
+    named = next((graph for graph in graphs if "label_names" in graph), None)
+    if named is not None:
+        raise GraphError(
+            f"{path}: labels are names ({', '.join(named.label_names[:3])}, ..), but the model was trained on numbers, "
+            f"0 to {model.shape_.num_states - 1}. Write the labels as such."
+        )
+    scaling = load_scaling(run.path)
+    return graphs if scaling is None else scaling.apply_all(graphs)
+
+
+def _unseen(run: Run, graphs: list[Data]) -> Tensor | None:
+    """Which nodes occur in no training graph, where nodes say who they are."""
+    path = run.path / SEEN
+    if not path.is_file() or not all("node_id" in graph for graph in graphs):
+        return None
+    with np.load(path, allow_pickle=False) as archive:
+        seen = torch.from_numpy(archive["node_id"])
+    return ~torch.isin(torch.cat([graph.node_id for graph in graphs]), seen)

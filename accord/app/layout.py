@@ -1,0 +1,60 @@
+"""Where to draw the nodes of a small graph: distances on paper like distances in the graph (Kamada and Kawai 1989)."""
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import shortest_path
+
+APART = 1.5  # extra steps between parts of the graph that no path joins
+
+
+def place_nodes(num_nodes: int, edges: np.ndarray) -> np.ndarray:
+    """Positions [nodes, 2], each axis within -1 and 1, the longer side of the drawing from left to right.
+
+    Args:
+        num_nodes: how many nodes there are.
+        edges: [2, edges].
+    """
+    if num_nodes < 2:
+        return np.zeros((num_nodes, 2))
+    adjacency = coo_matrix((np.ones(edges.shape[1]), edges), shape=(num_nodes, num_nodes))
+    distance = shortest_path(adjacency.tocsr(), directed=False, unweighted=True)
+    reach = distance[np.isfinite(distance)].max()
+    distance[~np.isfinite(distance)] = reach + APART
+    first, second = np.triu_indices(num_nodes, 1)
+    wanted = distance[first, second]
+
+    def stress(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        position = flat.reshape(-1, 2)
+        gap = position[first] - position[second]
+        length = np.maximum(np.linalg.norm(gap, axis=1), 1e-9)
+        error = length / wanted - 1
+        pull = (2 * error / (wanted * length))[:, None] * gap
+        gradient = np.zeros_like(position)
+        np.add.at(gradient, first, pull)
+        np.add.at(gradient, second, -pull)
+        return float((error**2).sum()), gradient.ravel()
+
+    found = minimize(stress, _spread(distance).ravel(), jac=True, method="L-BFGS-B").x.reshape(-1, 2)
+    return _fit_frame(found)
+
+
+def _spread(distance: np.ndarray) -> np.ndarray:
+    """Classical scaling, nudged so that nodes that are alike do not start on one spot."""
+    squared = distance**2
+    centred = squared - squared.mean(0) - squared.mean(1)[:, None] + squared.mean()
+    values, vectors = np.linalg.eigh(-centred / 2)
+    start = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 1e-9))
+    angle = np.arange(len(distance)) * 2.4  # the golden angle: no two directions are alike
+    nudged: np.ndarray = start + 0.1 * np.column_stack([np.cos(angle), np.sin(angle)])
+    return nudged
+
+
+def _fit_frame(position: np.ndarray) -> np.ndarray:
+    centred = position - position.mean(0)
+    _, _, axes = np.linalg.svd(centred, full_matrices=False)
+    turned = centred @ axes.T
+    low, high = turned.min(0), turned.max(0)
+    middle, half = (low + high) / 2, max(float((high - low).max()) / 2, 1e-9)
+    framed: np.ndarray = (turned - middle) / half
+    return framed

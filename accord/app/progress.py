@@ -1,0 +1,127 @@
+"""What a training run shows and writes while it goes: a bar, metrics.csv, and TensorBoard where it is installed."""
+
+import csv
+import io
+import math
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from accord.app.runs import METRICS, write_text
+from accord.learning import Row
+
+TENSORBOARD = "tensorboard"
+
+
+class MetricsFile:
+    """metrics.csv: one row for each look at validation data, written as it comes.
+
+    A run that goes on repeats what came after its last checkpoint; those rows are replaced.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / METRICS
+        self.rows = read_metrics(self.path)
+        self.fresh = True
+
+    def add(self, row: Row) -> None:
+        """Append a row."""
+        columns = list(self.rows[0]) if self.rows else []
+        kept = [old for old in self.rows if old["epoch"] < row["epoch"]]
+        whole = self.fresh or len(kept) < len(self.rows) or not set(row) <= set(columns)
+        self.fresh = False
+        self.rows = [*kept, row]
+        if whole:
+            columns = list(dict.fromkeys(key for known in self.rows for key in known))
+            self.rows = [{key: old.get(key, math.nan) for key in columns} for old in self.rows]
+            write_text(self.path, _text([columns, *([*old.values()] for old in self.rows)]))
+        else:
+            with self.path.open("a", newline="", encoding="utf-8") as file:
+                file.write(_text([[row.get(key, math.nan) for key in columns]]))
+            self.rows[-1] = {key: row.get(key, math.nan) for key in columns}
+
+
+def read_metrics(path: Path) -> list[Row]:
+    """Rows of a metrics file, NaN where a cell is empty; a last line that was cut off is left out."""
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = list(csv.reader(file))
+    rows = []
+    for line in lines[1:]:
+        if len(line) == len(lines[0]):
+            rows.append({key: float(cell) if cell else math.nan for key, cell in zip(lines[0], line, strict=True)})
+    return rows
+
+
+def _text(lines: list[list[Any]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    for line in lines:
+        writer.writerow([_cell(value) for value in line])
+    return buffer.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    return "" if math.isnan(value) else int(value) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+class TrainingProgress:
+    """Listens to a training run; use it as a context and as the `report` of `NodeClassifier.fit`."""
+
+    def __init__(self, folder: Path, max_epochs: int, console: Console) -> None:
+        self.metrics = MetricsFile(folder)
+        self.board = open_board(folder / TENSORBOARD)
+        self.bar = Progress(
+            TextColumn("[bold]training"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("[dim]{task.fields[scores]}"),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self.task = self.bar.add_task("", total=max(max_epochs, 1), scores="")
+
+    def __enter__(self) -> "TrainingProgress":
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.bar.stop()
+        if self.board is not None:
+            self.board.close()
+
+    def __call__(self, row: Row) -> None:
+        """A row of the training loop."""
+        self.metrics.add(row)
+        self.bar.update(self.task, completed=row["epoch"], scores=describe(row))
+        if self.board is not None:
+            for name, value in row.items():
+                if name != "epoch":
+                    self.board.add_scalar(name.replace("_", "/"), value, int(row["epoch"]))
+
+
+def describe(row: Row) -> str:
+    """Training loss and validation score of each part, short enough for a narrow terminal."""
+    parts = [name.removesuffix("_score") for name in row if name.endswith("_score")]
+    said = []
+    for part in parts:
+        loss = f"{row[f'{part}_loss']:.2f} " if f"{part}_loss" in row else ""
+        said.append(f"{part} {loss}→ {row[f'{part}_score']:.1%}")
+    return "  ".join(said)
+
+
+def open_board(folder: Path) -> Any:
+    """A TensorBoard writer, or None where the package is not installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(folder))

@@ -1,0 +1,137 @@
+"""Settings of `accord fit`: from a TOML file, from flags, flags first."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from accord.encoders import encoder_spec, scorer_spec
+from accord.errors import DataNotFoundError, OptionError
+from accord.methods import Recipe, recipe_from_config, recipe_to_config
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+BY_NAME = {"encoder": encoder_spec, "edge_encoder": encoder_spec, "scorer": scorer_spec}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSettings:
+    """Everything that decides how a run goes; `recipe` overrides single values of the preset's."""
+
+    method: str = "spn"
+    encoder: str = "gcnii"
+    edge_encoder: str | None = None
+    level: str | None = None  # None: what the benchmark's tables count, "node" for other data
+    max_epochs: int | None = None
+    seed: int = 0
+    preset: str = "accord"
+    features: str | None = None  # None: the benchmark's own treatment, "raw" for other data
+    accelerator: str = "auto"
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+NUMBERS = ("max_epochs", "seed")
+KEYS = tuple(entry.name for entry in fields(FitSettings))
+
+
+def read_settings(config: Path | None, flags: Mapping[str, Any], overrides: Iterable[str] = ()) -> FitSettings:
+    """Settings of a file, then flags that were given, then `--set key=value`.
+
+    Args:
+        config: a TOML file, or None.
+        flags: values by key; None where a flag was not given.
+        overrides: "node.learning_rate=0.01" and the like, for single values of the recipe.
+    """
+    values = {} if config is None else read_config(config)
+    values |= {key: value for key, value in flags.items() if value is not None}
+    recipe = dict(values.get("recipe", {}))
+    for override in overrides:
+        recipe = _set(recipe, *_split(override))
+    return FitSettings(**(values | {"recipe": recipe}))
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Read a TOML file whose keys are those of `FitSettings`."""
+    if not path.is_file():
+        raise DataNotFoundError(f"{path}: there is no such file. Give a TOML file with any of {', '.join(KEYS)}.")
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise OptionError(f"{path}: is not valid TOML ({error}). Correct it there.") from error
+    for key, value in values.items():
+        if key not in KEYS:
+            raise OptionError(
+                f"{path}: the key {key!r} is unknown. Known keys: {', '.join(KEYS)}; single values of the recipe go "
+                "under [recipe]."
+            )
+        wanted: type = dict if key == "recipe" else int if key in NUMBERS else str
+        if not isinstance(value, wanted) or isinstance(value, bool):
+            name = {dict: "a table", int: "a whole number", str: "text in quotes"}[wanted]
+            raise OptionError(f"{path}: {key} is {value!r}, but {name} is needed.")
+    return values
+
+
+def override_recipe(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe:
+    """A recipe with single values replaced; encoders and scorers may be replaced whole, by name."""
+    config = recipe_to_config(recipe)
+    for key, value in overrides.items():
+        _check_key(key, config, "recipe")
+        config[key] = _overridden(key, config[key], value)
+    try:
+        return recipe_from_config(config)
+    except TypeError as error:
+        raise OptionError(f"recipe: a value is of the wrong kind ({error}). Compare config.json of a run.") from error
+
+
+def _overridden(key: str, before: Any, value: Any) -> Any:
+    if key in BY_NAME:
+        name = value if isinstance(value, str) else value.get("kind", before["kind"])
+        if name != before["kind"]:
+            before = BY_NAME[key](name).to_config()
+        value = {} if isinstance(value, str) else value
+    if not isinstance(before, dict):
+        return value
+    if not isinstance(value, Mapping):
+        raise OptionError(f"recipe.{key}: is {value!r}, but has parts: {', '.join(before)}. Set one of them.")
+    for part in value:
+        _check_key(part, before, f"recipe.{key}")
+    return before | dict(value)
+
+
+def _check_key(key: str, known: Mapping[str, Any], where: str) -> None:
+    if key not in known:
+        raise OptionError(f"{where}: the key {key!r} is unknown. Known keys: {', '.join(known)}.")
+
+
+def _split(override: str) -> tuple[list[str], Any]:
+    """ "node.learning_rate=0.01" -> (["node", "learning_rate"], 0.01)."""
+    key, sign, text = override.partition("=")
+    if not sign or not key.strip():
+        raise OptionError(f"--set {override!r}: write key=value, for example node.learning_rate=0.01.")
+    path = key.strip().removeprefix("recipe.").split(".")
+    if len(path) > 2:
+        raise OptionError(f"--set {override!r}: a key has at most two parts, for example node.learning_rate.")
+    text = text.strip()
+    if text.lower() == "none":
+        return path, None
+    try:
+        return path, tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return path, text  # a bare word: text without its quotes
+
+
+def _set(recipe: Mapping[str, Any], path: list[str], value: Any) -> dict[str, Any]:
+    first = path[0]
+    if len(path) == 1:
+        return {**recipe, first: value}
+    inner = recipe.get(first, {})
+    inner = {"kind": inner} if isinstance(inner, str) else inner
+    return {**recipe, first: {**inner, path[1]: value}}

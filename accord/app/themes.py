@@ -1,0 +1,89 @@
+"""Colours of the report's pictures, for light and dark pages, and pictures as PNG."""
+
+import colorsys
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+DPI = 170  # sharp on screens with two dots a pixel, at the width the page gives them
+
+# Ten that are told apart also by the colour-blind as far as ten can be; none is the red of a mistake.
+STATE_COLOURS = (
+    "#4e79a7",
+    "#f2a541",
+    "#59a14f",
+    "#b07aa1",
+    "#76b7b2",
+    "#edc948",
+    "#9c755f",
+    "#8cd17d",
+    "#86bcef",
+    "#d4a6c8",
+)
+PART_COLOURS = {"gnn": "#8a8f98", "edge": "#d98e2b", "spn": "#2f7fd3"}
+WRONG = "#e5322d"
+
+
+@dataclass(frozen=True)
+class Theme:
+    """What differs between a light and a dark page."""
+
+    name: str
+    ink: str
+    soft: str  # axes, edges of graphs
+    paper: str
+
+
+LIGHT = Theme("light", ink="#1f2328", soft="#a8b0b9", paper="#ffffff")
+DARK = Theme("dark", ink="#e6edf3", soft="#5b6570", paper="#161b22")
+
+
+def state_colour(state: int, num_states: int) -> str:
+    """One colour for each state, the same in every picture."""
+    if num_states <= len(STATE_COLOURS):
+        return STATE_COLOURS[state]
+    red, green, blue = colorsys.hls_to_rgb(0.08 + 0.84 * state / num_states, 0.45 + 0.2 * (state % 2), 0.55)
+    return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
+
+
+@contextmanager
+def themed(theme: Theme) -> Iterator[None]:
+    """Matplotlib's defaults for a theme, put back afterwards."""
+    style: Any = {
+        "axes.edgecolor": theme.soft,
+        "axes.facecolor": "none",
+        "axes.grid": True,
+        "axes.labelcolor": theme.ink,
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "axes.titlecolor": theme.ink,
+        "axes.titlelocation": "left",
+        "axes.titlesize": 10,
+        "figure.facecolor": theme.paper,
+        "font.size": 9,
+        "grid.alpha": 0.35,
+        "grid.color": theme.soft,
+        "grid.linewidth": 0.6,
+        "legend.frameon": False,
+        "legend.labelcolor": theme.ink,
+        "text.color": theme.ink,
+        "xtick.color": theme.ink,
+        "ytick.color": theme.ink,
+    }
+    with matplotlib.rc_context(style):
+        yield
+
+
+def to_png(figure: Figure) -> bytes:
+    """A figure's picture; no display is needed."""
+    FigureCanvasAgg(figure)
+    buffer = io.BytesIO()
+    # No date and version inside: the same run gives the same bytes.
+    figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
+    return buffer.getvalue()

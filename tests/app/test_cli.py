@@ -1,0 +1,76 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import QUICK, call, refused
+
+from accord.app import cli
+
+ACCORD = Path(sys.executable).parent / "accord"
+
+
+@pytest.mark.parametrize("command", ["", "demo", "fit", "predict", "evaluate", "report", "data", "data list"])
+def test_every_command_explains_itself(command):
+    result = call(*command.split(), "--help")
+    assert result.exit_code == 0
+    assert "Usage:" in result.stdout
+    assert "[bold]" not in result.stdout
+
+
+def test_help_of_fit_names_every_setting_and_its_default():
+    text = " ".join(call("fit", "--help").stdout.replace("│", " ").split())
+    for word in ("--run", "--method", "--encoder", "--edge-encoder", "--level", "--max-epochs", "--seed", "--preset"):
+        assert word in text
+    for word in ("--features", "--accelerator", "--config", "--set", "gcnii", "runs/DATA-METHOD-ENCODER"):
+        assert word in text
+
+
+def test_data_list_names_benchmarks_and_made_sets():
+    text = call("data", "list").stdout
+    assert "cora*" in text and "ppi-20" in text and "digits" in text
+
+
+def test_system_errors_are_one_line_too(trained, data_folder, tmp_path, monkeypatch):
+    def no_room(*args):
+        raise OSError(28, "No space left on device", str(tmp_path / "labels.csv"))
+
+    monkeypatch.setattr("accord.app.predict.write_text", no_room)
+    graph = data_folder / "test" / "g01.npz"
+    assert "labels.csv: No space left on device." in refused(
+        "predict", trained, graph, "--out", tmp_path / "labels.csv"
+    )
+
+
+def test_a_damaged_run_is_said_to_be_so(trained, data_folder, tmp_path):
+    (tmp_path / "config.json").write_text('{"settings": ')
+    (tmp_path / "model.safetensors").touch()
+    assert "config.json: is damaged" in refused("report", tmp_path)
+
+
+def test_the_installed_command(data_folder, tmp_path):
+    """One process from the shell: what people type, what they see, and what it returns."""
+    code = "from accord.app.cli import main; main()"
+    start = [str(ACCORD)] if ACCORD.exists() else [sys.executable, "-c", code]
+    (tmp_path / "fit.toml").write_text("sede = 1\n")
+    # Threads of its own would fight with those of the other tests.
+    settings = {"capture_output": True, "text": True, "cwd": tmp_path, "env": os.environ | {"OMP_NUM_THREADS": "1"}}
+    bad = [*start, "fit", str(data_folder), "--config", "fit.toml", *QUICK]
+    done = subprocess.run(bad, **settings)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("Error: fit.toml: the key 'sede' is unknown. Known keys: method, encoder")
+    assert "Traceback" not in done.stderr
+    good = [*start, "fit", str(data_folder), *QUICK, "--max-epochs", "1", "--set", "scorer=linear"]
+    done = subprocess.run(good, **settings)
+    assert done.returncode == 0, done.stderr
+    assert "SPN" in done.stdout and "Report: runs/fruit-spn-mlp/report.html" in done.stdout
+    assert (tmp_path / "runs" / "fruit-spn-mlp" / "report.html").is_file()
+
+
+def test_the_entry_point_is_the_app(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["accord", "--help"])
+    with pytest.raises(SystemExit) as done:
+        cli.main()
+    assert done.value.code == 0

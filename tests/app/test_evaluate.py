@@ -1,0 +1,64 @@
+import json
+import shutil
+
+import pytest
+import torch
+from command_line import call, make_graph, refused
+
+from accord.datasets import read_graphs, write_graph
+from accord.estimator import NodeClassifier
+
+
+def test_the_test_split_gives_the_scores_of_the_run(trained, data_folder, tmp_path):
+    result = call("evaluate", trained, data_folder, "--out", tmp_path / "scores.json")
+    assert result.exit_code == 0
+    for word in ("GNN", "edge GNN", "SPN", "node accuracy", "graph accuracy", "unseen nodes", "6 graphs"):
+        assert word in result.stdout, word
+    scores = json.loads((tmp_path / "scores.json").read_text())
+    assert scores == json.loads((trained / "results.json").read_text())["test"]
+    model = NodeClassifier.load(trained)
+    graphs = read_graphs(data_folder / "test", model.label_names)
+    for level in ("node", "graph"):
+        assert scores["spn"][f"{level}_accuracy"] == pytest.approx(model.score(graphs, level))
+
+
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_other_splits_and_plain_folders(trained, data_folder, split):
+    by_split = call("evaluate", trained, data_folder, "--split", split)
+    directly = call("evaluate", trained, data_folder / split)
+    assert by_split.exit_code == directly.exit_code == 0
+    assert by_split.stdout.splitlines()[1:] == directly.stdout.splitlines()[1:]
+
+
+def test_one_graph(trained, data_folder):
+    assert "1 graph" in call("evaluate", trained, data_folder / "test" / "g01.npz").stdout
+
+
+def test_an_unknown_label_is_named(trained, tmp_path):
+    graph = make_graph(1)
+    write_graph(graph, tmp_path / "g", ["apple", "banana", "quince"])
+    said = refused("evaluate", trained, tmp_path / "g")
+    assert "the label 'banana' is unknown. Known from training: apple, pear, quince" in said
+    graph.y[0] = 3
+    write_graph(graph, tmp_path / "h.npz")
+    assert "there are states 0 to 2" in refused("evaluate", trained, tmp_path / "h.npz")
+
+
+def test_numbers_are_states_where_files_have_numbers(trained, data_folder, tmp_path):
+    for number in range(6):
+        write_graph(make_graph(200 + number if number else 0), tmp_path / f"g{number}.npz")
+    named, numbered = call("evaluate", trained, data_folder / "test"), call("evaluate", trained, tmp_path)
+    assert named.stdout.splitlines()[1:] == numbered.stdout.splitlines()[1:]
+
+
+def test_what_cannot_be_evaluated(trained, data_folder, tmp_path):
+    assert "--split 'best' is unknown" in refused("evaluate", trained, data_folder, "--split", "best")
+    write_graph(make_graph(1, with_labels=False), tmp_path / "g.npz")
+    assert "no labels to compare with" in refused("evaluate", trained, tmp_path / "g.npz")
+    part = shutil.copytree(data_folder, tmp_path / "part")
+    shutil.rmtree(part / "val")
+    assert "has no folder val/" in refused("evaluate", trained, part, "--split", "val")
+    graph = make_graph(1)
+    graph.y = torch.stack([graph.y, graph.y], 1)
+    write_graph(graph, tmp_path / "two.npz")
+    assert "2 labels a node, the model was trained on 1" in refused("evaluate", trained, tmp_path / "two.npz")

@@ -1,0 +1,183 @@
+import csv
+import json
+import shutil
+
+import pytest
+import torch
+from command_line import QUICK, call, make_data, refused
+
+from accord.app import progress
+from accord.datasets import read_graph, write_graph
+from accord.estimator import NodeClassifier
+
+FILES = {
+    "README.md",
+    "cases.json",
+    "checkpoint.safetensors",
+    "config.json",
+    "curves.png",
+    "metrics.csv",
+    "model.json",
+    "model.safetensors",
+    "report.html",
+    "results.json",
+    "seen_nodes.npz",
+}
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_run_leaves_everything_that_was_promised(trained):
+    assert {path.name for path in trained.iterdir() if path.is_file()} == FILES
+    config = json.loads((trained / "config.json").read_text())
+    assert config["settings"]["encoder"] == "mlp"
+    assert config["settings"]["level"] == "node"
+    assert config["data"]["graphs"] == {"train": 12, "val": 4, "test": 6}
+    assert config["label_names"] == ["apple", "pear", "quince"]
+    assert set(config["versions"]) >= {"accord", "torch"}
+    rows = rows_of(trained / "metrics.csv")
+    assert [row["epoch"] for row in rows] == ["0", "5", "10", "15"]
+    assert rows[0]["node_loss"] == "" and float(rows[-1]["edge_loss"]) > 0
+
+
+def test_the_results_compare_all_three(trained):
+    results = json.loads((trained / "results.json").read_text())
+    assert list(results["test"]) == ["gnn", "edge", "spn"]
+    for scores in results["test"].values():
+        assert set(scores) == {"node_accuracy", "graph_accuracy", "ece", "unseen_accuracy"}
+        assert all(0 <= value <= 1 for value in scores.values())
+    assert results["chosen"]["sharpness"]
+
+
+def test_the_model_is_loaded_from_the_run_folder(trained, data_folder):
+    model = NodeClassifier.load(trained)
+    assert model.label_names == ["apple", "pear", "quince"]
+    assert model.predict(read_graph(data_folder / "test" / "g01.npz", model.label_names)).shape == (7,)
+
+
+def test_a_finished_run_is_shown_and_not_repeated(trained, data_folder):
+    before = {path.name: path.read_bytes() for path in trained.iterdir() if path.is_file()}
+    again = call("fit", data_folder, "--run", trained, *QUICK)
+    assert again.exit_code == 0
+    assert "finished already" in again.stderr
+    assert "SPN" in again.stdout and "report.html" in again.stdout
+    assert before == {path.name: path.read_bytes() for path in trained.iterdir() if path.is_file()}
+
+
+def test_other_settings_in_the_same_folder_are_refused(trained, data_folder):
+    said = refused("fit", data_folder, "--run", trained, *QUICK, "--seed", "7")
+    assert "settings.seed is 0 there, 7 here" in said and "--run" in said
+
+
+def test_other_data_in_the_same_folder_is_refused(trained, data_folder, tmp_path):
+    changed = shutil.copytree(data_folder, tmp_path / "fruit")
+    graph = read_graph(changed / "test" / "g01.npz")
+    graph.x[0, 0] += 1
+    write_graph(graph, changed / "test" / "g01.npz", graph.label_names)
+    assert "data.fingerprint.test is" in refused("fit", changed, "--run", trained, *QUICK)
+
+
+def test_where_the_data_lies_does_not_matter(trained, data_folder, tmp_path):
+    moved = shutil.copytree(data_folder, tmp_path / "elsewhere")
+    assert call("fit", moved, "--run", trained, *QUICK).exit_code == 0
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(data_folder, tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    assert "is not empty and holds no run" in refused("fit", data_folder, "--run", tmp_path, *QUICK)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+    assert "is a file" in refused("fit", data_folder, "--run", tmp_path / "thesis.tex", *QUICK)
+
+
+def test_a_run_that_was_cut_off_ends_as_if_it_had_not_been(trained, data_folder, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    listen = progress.TrainingProgress.__call__
+
+    def cut_off(self, row):
+        listen(self, row)
+        if row["epoch"] == 10:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress.TrainingProgress, "__call__", cut_off)
+    more = ["--set", "training.checkpoint_every=5"]
+    stopped = call("fit", data_folder, "--run", run, *QUICK, *more)
+    assert stopped.exit_code == 130 and "goes on from there" in stopped.stderr
+    # The row of epoch 10 was written, its checkpoint was not.
+    assert [row["epoch"] for row in rows_of(run / "metrics.csv")] == ["0", "5", "10"]
+    assert "has no model yet" in refused("predict", run, data_folder / "test" / "g01.npz")
+
+    monkeypatch.undo()
+    resumed = call("fit", data_folder, "--run", run, *QUICK, *more)
+    assert resumed.exit_code == 0 and "Going on from the checkpoint" in resumed.stderr
+    for name in ("metrics.csv", "cases.json", "model.safetensors"):
+        assert (run / name).read_bytes() == (trained / name).read_bytes(), name
+    kept = ("test", "reliability", "chosen")
+    after, before = (json.loads((path / "results.json").read_text()) for path in (run, trained))
+    assert {key: after[key] for key in kept} == {key: before[key] for key in kept}
+
+
+def test_test_labels_change_nothing_but_the_final_score(trained, data_folder, tmp_path):
+    permuted = shutil.copytree(data_folder, tmp_path / "fruit")
+    for path in (permuted / "test").iterdir():
+        graph = read_graph(path, ["apple", "pear", "quince"])
+        graph.y = (graph.y + 1) % 3
+        write_graph(graph, path, ["apple", "pear", "quince"])
+    assert call("fit", permuted, "--run", tmp_path / "run", *QUICK).exit_code == 0
+    for name in ("model.safetensors", "model.json", "metrics.csv", "curves.png"):
+        assert (tmp_path / "run" / name).read_bytes() == (trained / name).read_bytes(), name
+    after, before = (json.loads((path / "results.json").read_text()) for path in (tmp_path / "run", trained))
+    assert after["chosen"] == before["chosen"]
+    assert after["test"]["spn"]["node_accuracy"] < before["test"]["spn"]["node_accuracy"]
+
+
+def test_without_validation_and_test_graphs(tmp_path):
+    data = make_data(tmp_path / "data", train=6, val=0, test=0)
+    result = call("fit", data, "--run", tmp_path / "run", "--method", "gnn", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "a fifth of the training data is held out" in result.stderr
+    assert "no labelled test graphs" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_standardised_features_are_kept_with_the_run(tmp_path):
+    data = make_data(tmp_path / "data", train=6, val=2, test=2)
+    for path in sorted(data.glob("*/*")):
+        graph = read_graph(path, ["apple", "pear", "quince"])
+        graph.x = graph.x * torch.tensor([1.0, 1e4, 1e-2]) + 50
+        write_graph(graph, path, ["apple", "pear", "quince"])
+    hinted = call("fit", data, "--run", tmp_path / "raw", *QUICK, "--max-epochs", "1")
+    assert "--features standardised may help" in hinted.stderr
+    run = tmp_path / "run"
+    assert call("fit", data, "--run", run, *QUICK, "--features", "standardised").exit_code == 0
+    scores = tmp_path / "scores.json"
+    assert call("evaluate", run, data, "--out", scores).exit_code == 0
+    stored = json.loads((run / "results.json").read_text())["test"]
+    assert json.loads(scores.read_text()) == stored
+    assert call("predict", run, data / "test" / "g01.npz").stdout.startswith("node,label,probability\n0,")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "crf"], "method 'crf' is unknown"),
+        (["--encoder", "resnet"], "'resnet' is unknown"),
+        (["--level", "edge"], "level 'edge' is unknown"),
+        (["--preset", "none"], "preset 'none' is unknown"),
+        (["--features", "bleached"], "--features 'bleached' is unknown"),
+        (["--max-epochs", "-1"], "max_epochs is -1"),
+        (["--set", "node.rate=1"], "recipe.node: the key 'rate' is unknown. Known keys: learning_rate"),
+        (["--set", "bogus"], "write key=value"),
+        (["--accelerator", "abacus"], "abacus"),
+    ],
+)
+def test_settings_that_cannot_be_used(data_folder, tmp_path, arguments, message):
+    assert message in refused("fit", data_folder, "--run", tmp_path / "run", *QUICK, *arguments)
+
+
+def test_data_that_is_not_there(tmp_path):
+    said = refused("fit", tmp_path / "none", *QUICK)
+    assert "is neither a folder nor a benchmark" in said and "cora*" in said and "digits" in said
+    (tmp_path / "train").mkdir()
+    assert "train: the folder is empty" in refused("fit", tmp_path, *QUICK)

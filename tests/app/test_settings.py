@@ -1,0 +1,82 @@
+from dataclasses import replace
+
+import pytest
+
+from accord.app.settings import FitSettings, override_recipe, read_settings
+from accord.encoders import BilinearScorer
+from accord.errors import DataNotFoundError, OptionError
+from accord.methods import preset_recipe
+
+
+def config(tmp_path, text):
+    path = tmp_path / "fit.toml"
+    path.write_text(text)
+    return path
+
+
+def test_flags_come_before_the_file_and_the_file_before_defaults(tmp_path):
+    path = config(tmp_path, 'encoder = "gat"\nseed = 3\n[recipe.node]\nlearning_rate = 0.5\n')
+    settings = read_settings(path, {"seed": 4, "level": None}, ["node.weight_decay=0.1", "training.batch_graphs=8"])
+    recipe = {"node": {"learning_rate": 0.5, "weight_decay": 0.1}, "training": {"batch_graphs": 8}}
+    assert settings == FitSettings(encoder="gat", seed=4, recipe=recipe)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sede = 1", "'sede' is unknown. Known keys: method, encoder, edge_encoder, level, max_epochs, seed"),
+        ("seed = true", "seed is True, but a whole number is needed"),
+        ("encoder = 2", "encoder is 2, but text in quotes is needed"),
+        ("recipe = 2", "recipe is 2, but a table is needed"),
+        ("seed = ", "is not valid TOML"),
+    ],
+)
+def test_a_bad_file_is_told_what_is_wrong(tmp_path, text, message):
+    with pytest.raises(OptionError, match=message):
+        read_settings(config(tmp_path, text), {})
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(DataNotFoundError, match="there is no such file"):
+        read_settings(tmp_path / "none.toml", {})
+
+
+def test_single_values_of_the_recipe():
+    recipe = preset_recipe("accord", "gcn")
+    overrides = read_settings(
+        None, {}, ["encoder.hidden=8", "grid.sharpness=[1.0, 0.5]", "training.patience=none", "edge_channels=16"]
+    ).recipe
+    changed = override_recipe(recipe, overrides)
+    assert changed.encoder.hidden == 8 and changed.encoder.dropout == recipe.encoder.dropout
+    assert changed.grid.sharpness == (1.0, 0.5)
+    assert changed.training.patience is None
+    assert changed.edge_channels == 16
+    assert changed.node == recipe.node
+
+
+@pytest.mark.parametrize(
+    "overrides", [["scorer=linear"], ["scorer.kind=linear"], ["scorer=linear", "scorer.dropout=0.25"]]
+)
+def test_scorers_are_replaced_by_name(overrides):
+    recipe = replace(preset_recipe(), scorer=BilinearScorer(dropout=0.5))
+    changed = override_recipe(recipe, read_settings(None, {}, overrides).recipe)
+    assert changed.scorer.kind == "linear"
+    assert changed.scorer.dropout == (0.25 if len(overrides) > 1 else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("nodes.learning_rate=1", "the key 'nodes' is unknown. Known keys: encoder, edge_encoder, edge_channels"),
+        ("node.rate=1", "recipe.node: the key 'rate' is unknown"),
+        ("node=1", "recipe.node: is 1, but has parts: learning_rate"),
+        ("node.learning_rate=fast", "wrong kind"),
+        ("node.learning_rate=-1", "learning_rate is -1"),
+        ("encoder=resnet", "'resnet' is unknown"),
+        ("a.b.c=1", "at most two parts"),
+        ("=1", "write key=value"),
+    ],
+)
+def test_overrides_that_cannot_be_used(override, message):
+    with pytest.raises(OptionError, match=message):
+        override_recipe(preset_recipe(), read_settings(None, {}, [override]).recipe)

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test lint types format check clean
+.PHONY: setup demo test lint types format check figures clean
 
 setup: $(READY)
 
@@ -33,6 +33,10 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 check: lint types test
+
+# The README's picture and demo table.
+figures: demo
+	$(BIN)/python benchmarks/readme_figures.py
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

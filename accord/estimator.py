@@ -172,7 +172,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     def score(self, graphs: Sequence[Data], level: str | None = None) -> float:
         """Share of nodes that are right, or at level "graph" of graphs with every node right; tasks are averaged."""
-        batch = self._batch(_as_list(graphs, "score"))
+        batch = self.collate(_as_list(graphs, "score"))
         if batch.y is None:
             raise GraphError("NodeClassifier.score: the graphs have no labels `y` to compare with.")
         if int(batch.y.max()) >= self.shape_.num_states:
@@ -180,7 +180,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 f"NodeClassifier.score: a label is {int(batch.y.max())}, but the model knows states 0 to "
                 f"{self.shape_.num_states - 1}."
             )
-        labels = self._beliefs(batch, "max").decode()
+        labels = self.beliefs(batch, "max").decode()
         metric = metric_for(self.level if level is None else level)
         return float(metric(labels, self.replicas_.targets(batch.y), batch.topology).double().mean())
 
@@ -190,9 +190,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         return values[0] if self.shape_.num_tasks == 1 else values.transpose(0, 1)
 
     def _solve(self, graph: Data, semiring: str) -> Beliefs:
-        return self._beliefs(self._batch([_check_graph(graph, "predict")]), semiring)
+        return self.beliefs(self.collate([_check_graph(graph, "predict")]), semiring)
 
-    def _beliefs(self, batch: GraphBatch, semiring: str) -> Beliefs:
+    def beliefs(self, batch: GraphBatch, semiring: str) -> Beliefs:
+        """Solve the fields of a batch that `collate` made; replicas are the label tasks."""
         options = self.recipe_.propagation
         return propagate(
             self.model_.field(batch),
@@ -203,7 +204,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             tolerance=options.tolerance,
         )
 
-    def _batch(self, graphs: list[Data]) -> GraphBatch:
+    def collate(self, graphs: list[Data]) -> GraphBatch:
+        """Graphs side by side, checked against what the model was trained on, on its device."""
         if not hasattr(self, "model_"):
             raise InputError("NodeClassifier: this model is not fitted yet. Call fit, or NodeClassifier.load.")
         batch = GraphBatch.collate(graphs)

@@ -108,7 +108,7 @@ def fit(
 
 @app.command()
 def predict(
-    run: RunArgument,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run, or a folder that NodeClassifier.save wrote.")],
     graph: Annotated[
         Path, typer.Argument(metavar="GRAPH", help="A graph, or a folder of graphs, as for `accord fit`.")
     ],
@@ -119,9 +119,9 @@ def predict(
 ) -> None:
     """Label the nodes of a new graph jointly."""
     from accord.app.predict import predict_graphs, to_csv, write_columns
-    from accord.app.runs import open_run
+    from accord.app.runs import open_model
 
-    columns = predict_graphs(open_run(run), graph, marginals)
+    columns = predict_graphs(open_model(run), graph, marginals)
     if out is None:
         typer.echo(to_csv(columns), nl=False)
         return
@@ -154,6 +154,30 @@ def report(run: RunArgument) -> None:
     from accord.app.runs import open_run
 
     output().print(f"Report: {write_report(open_run(run))}", soft_wrap=True)
+
+
+@app.command()
+def reproduce(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="citation: GNN and SPN on Cora*, Citeseer*, Pubmed*.")],
+    benchmark: Annotated[
+        list[str] | None, typer.Option(help="Only these data sets; may be repeated.", show_default="all three")
+    ] = None,
+    encoder: Annotated[
+        list[str] | None, typer.Option(help="Only these encoders; may be repeated.", show_default="gcn, gat, gcnii")
+    ] = None,
+    preset: Annotated[
+        list[str] | None, typer.Option(help="Only these presets; may be repeated.", show_default="accord, paper")
+    ] = None,
+    seeds: Annotated[str, typer.Option(help="As 1-5 or 1,2,7; all are trained side by side.")] = "1-5",
+    max_epochs: Annotated[int | None, typer.Option(help="How long to train.", show_default="the preset's")] = None,
+    accelerator: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    out: Annotated[Path, typer.Option(help="Where results are kept, each as it comes.")] = Path("results"),
+) -> None:
+    """Run one of the paper's tables again, and write it with the paper's figures beside ours."""
+    from accord.app.reproduce import reproduce_table
+
+    chosen = {"benchmarks": benchmark, "encoders": encoder, "presets": preset}
+    output().print(reproduce_table(table, out, chosen, seeds, max_epochs, accelerator, messages()), markup=False)
 
 
 @data_app.command("list")

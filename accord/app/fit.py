@@ -14,13 +14,14 @@ from accord.app.cases import choose_cases
 from accord.app.labelling import label_graphs
 from accord.app.progress import TrainingProgress
 from accord.app.report import write_report
-from accord.app.runs import CASES, CHECKPOINT, REPORT, RESULTS, Run, provenance, start_run
+from accord.app.runs import CASES, CHECKPOINT, REPORT, RESULTS, Run, start_run
 from accord.app.scoring import Scores, reliability, score_parts, score_table
 from accord.app.settings import FitSettings, override_recipe
 from accord.app.sources import Source, fingerprint, widest_scale
 from accord.errors import OptionError
 from accord.estimator import NodeClassifier
 from accord.evaluation import metric_for, unseen_nodes
+from accord.experiments import provenance
 from accord.methods import METHODS, ProxyModel, Recipe, library_versions, preset_recipe, recipe_to_config
 
 SEEN = "seen_nodes.npz"

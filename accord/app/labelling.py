@@ -39,15 +39,15 @@ def label_graphs(model: NodeClassifier, graphs: Sequence[Data]) -> Labelled:
 
 
 def _label(model: NodeClassifier, graphs: list[Data]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    batch = model._batch(graphs)
+    batch = model.collate(graphs)
     alone = model.model_.node_logits(batch).softmax(-1)
     probabilities = {"gnn": alone}
     labels = {"gnn": alone.argmax(-1)}
     if isinstance(model.model_, ProxyModel):
         probabilities["edge"] = edge_marginals(model.model_.edge_logits(batch), batch.topology)
         labels["edge"] = probabilities["edge"].argmax(-1)
-        probabilities["spn"] = model._beliefs(batch, "sum").node.exp()
-        labels["spn"] = model._beliefs(batch, "max").decode()
+        probabilities["spn"] = model.beliefs(batch, "sum").node.exp()
+        labels["spn"] = model.beliefs(batch, "max").decode()
     return (
         {name: value.cpu() for name, value in labels.items()},
         {name: value.cpu() for name, value in probabilities.items()},

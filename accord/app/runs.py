@@ -2,14 +2,10 @@
 
 import json
 import os
-import platform
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from accord.errors import DataNotFoundError, InputError
 
@@ -80,6 +76,13 @@ def open_run(path: Path) -> Run:
     return run
 
 
+def open_model(path: Path) -> Run:
+    """A run, or a model that `NodeClassifier.save` wrote without one."""
+    if (path / MODEL).is_file() and not (path / CONFIG).is_file():
+        return Run(path, {})
+    return open_run(path)
+
+
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Which values of two configurations differ, in words."""
     old, new = flatten(before), flatten(now)
@@ -116,24 +119,3 @@ def write_bytes(path: Path, content: bytes) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.write_bytes(content)
     os.replace(beside, path)
-
-
-def provenance() -> dict[str, Any]:
-    """Where and with what code a result came about."""
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    return {
-        "python": platform.python_version(),
-        "hardware": {"machine": platform.machine(), "threads": torch.get_num_threads(), "gpu": gpu},
-        "commit": _commit(),
-    }
-
-
-def _commit() -> str | None:
-    """The commit of the code, where it runs from a checkout."""
-    try:
-        done = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=5
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from accord.errors import OptionError
 from accord.experiments._comparison import compare, read_comparisons
 from accord.experiments._tables import comparison_table
 from accord.learning import Row
@@ -12,6 +13,11 @@ BENCHMARKS = ("cora*", "citeseer*", "pubmed*")
 ENCODERS = ("gcn", "gat", "gcnii")
 PRESETS = ("accord", "paper")
 Announce = Callable[[str, Row | None], None]
+
+
+def _silence(job: str, row: Row | None) -> None:
+    """Tell nobody."""
+
 
 INTRODUCTION = """# Citation sets: GNN against the SPN built on it
 
@@ -32,7 +38,7 @@ def reproduce_citation(
     seeds: Sequence[int] = (1, 2, 3, 4, 5),
     max_epochs: int | None = None,
     accelerator: str = "auto",
-    announce: Announce = lambda job, row: None,
+    announce: Announce = _silence,
 ) -> str:
     """Run what is asked for, store each result as it comes, and write the table of all that is stored.
 
@@ -46,6 +52,17 @@ def reproduce_citation(
         accelerator: "auto", "cpu" or "cuda".
         announce: called with the name of the job, and with a row at every look at validation data.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, wanted, known in (
+        ("benchmark", benchmarks, BENCHMARKS),
+        ("encoder", encoders, ENCODERS),
+        ("preset", presets, PRESETS),
+    ):
+        unknown = [choice for choice in wanted if choice not in known]
+        if unknown:
+            raise OptionError(
+                f"reproduce citation: {name} {unknown[0]!r} is not in this table; it has {', '.join(known)}."
+            )
     for preset in presets:
         for benchmark in benchmarks:
             for encoder in encoders:

@@ -11,8 +11,13 @@ import torch
 from accord.methods import library_versions
 
 
-def provenance(device: torch.device) -> dict[str, str]:
-    """What a reader needs to judge or repeat a result."""
+def provenance(device: torch.device | None = None) -> dict[str, str]:
+    """What a reader needs to judge or repeat a result.
+
+    Args:
+        device: where it was computed; None for where torch would compute by default.
+    """
+    device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
     return {
         **library_versions(),

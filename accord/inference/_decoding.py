@@ -142,7 +142,7 @@ def _repair(edge_index: Tensor, node: Tensor, edge: Tensor, labels: Tensor) -> T
             ) from error
         except InfeasibleError as error:
             raise InfeasibleError(
-                f"decode: the component of node {int(inside.nonzero()[0])} ({int(inside.sum())} nodes) has no labelling "
-                "without forbidden states or pairs. Relax a clamped label or a forbidden pair there."
+                f"decode: the component of node {int(inside.nonzero()[0])} ({int(inside.sum())} nodes) has no "
+                "labelling without forbidden states or pairs. Relax a clamped label or a forbidden pair there."
             ) from error
     return labels

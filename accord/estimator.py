@@ -14,7 +14,6 @@ from accord.encoders import EncoderSpec
 from accord.errors import GraphError, InputError, InputTypeError, OptionError
 from accord.evaluation import metric_for
 from accord.graphs import GraphBatch
-from accord.inference import Beliefs, propagate
 from accord.learning import Replicas, Report, hold_out
 from accord.methods import (
     METHODS,
@@ -154,21 +153,24 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, graph: Data) -> Tensor:
         """Labels that fit together: [nodes], or [nodes, tasks]."""
-        return self._by_node(self._solve(graph, "max").decode())
+        batch = self.collate([_check_graph(graph, "predict")])
+        return self._by_node(self.model_.labels(batch))
 
     def predict_proba(self, graph: Data) -> Tensor:
         """Marginal probabilities [nodes, states], or [nodes, tasks, states].
 
         The most likely state of a node by itself may differ from its label in the most likely joint labelling.
         """
-        return self._by_node(self._solve(graph, "sum").node.exp())
+        batch = self.collate([_check_graph(graph, "predict_proba")])
+        return self._by_node(self.model_.beliefs(batch, "sum").node.exp())
 
     def predict_edge_proba(self, graph: Data) -> Tensor:
         """Probabilities of pairs [edges, states, states], or [edges, tasks, states, states].
 
         Edges are the columns of `accord.graphs.graph_topology(graph).edge_index`.
         """
-        return self._by_node(self._solve(graph, "sum").edge.exp())
+        batch = self.collate([_check_graph(graph, "predict_edge_proba")])
+        return self._by_node(self.model_.beliefs(batch, "sum").edge.exp())
 
     def score(self, graphs: Sequence[Data], level: str | None = None) -> float:
         """Share of nodes that are right, or at level "graph" of graphs with every node right; tasks are averaged."""
@@ -180,7 +182,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 f"NodeClassifier.score: a label is {int(batch.y.max())}, but the model knows states 0 to "
                 f"{self.shape_.num_states - 1}."
             )
-        labels = self.beliefs(batch, "max").decode()
+        labels = self.model_.labels(batch)
         metric = metric_for(self.level if level is None else level)
         return float(metric(labels, self.replicas_.targets(batch.y), batch.topology).double().mean())
 
@@ -188,21 +190,6 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         """[tasks, nodes, ...] -> [nodes, ...], or [nodes, tasks, ...], on the CPU."""
         values = values.cpu()
         return values[0] if self.shape_.num_tasks == 1 else values.transpose(0, 1)
-
-    def _solve(self, graph: Data, semiring: str) -> Beliefs:
-        return self.beliefs(self.collate([_check_graph(graph, "predict")]), semiring)
-
-    def beliefs(self, batch: GraphBatch, semiring: str) -> Beliefs:
-        """Solve the fields of a batch that `collate` made; replicas are the label tasks."""
-        options = self.recipe_.propagation
-        return propagate(
-            self.model_.field(batch),
-            semiring=semiring,  # type: ignore[arg-type]
-            damping=options.damping,
-            edge_appearance=options.edge_appearance,
-            max_sweeps=options.max_sweeps,
-            tolerance=options.tolerance,
-        )
 
     def collate(self, graphs: list[Data]) -> GraphBatch:
         """Graphs side by side, checked against what the model was trained on, on its device."""

@@ -141,9 +141,8 @@ def evaluate_once(
     """Everything that is said about test graphs, which nothing before has looked at."""
     chosen = None
     if isinstance(model.model_, ProxyModel):
-        combination = model.model_.chosen
-        names = ("sharpness", "power", "node_weight", "score")
-        chosen = {name: [round(value, 6) for value in getattr(combination, name).tolist()] for name in names}
+        combination = model.model_.chosen.tensors()
+        chosen = {name: [round(value, 6) for value in values.tolist()] for name, values in combination.items()}
     test = source.bench.test
     if not any(graph.y is not None and bool((graph.y >= 0).any()) for graph in test):
         return {"chosen": chosen}

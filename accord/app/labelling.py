@@ -46,8 +46,8 @@ def _label(model: NodeClassifier, graphs: list[Data]) -> tuple[dict[str, Tensor]
     if isinstance(model.model_, ProxyModel):
         probabilities["edge"] = edge_marginals(model.model_.edge_logits(batch), batch.topology)
         labels["edge"] = probabilities["edge"].argmax(-1)
-        probabilities["spn"] = model.beliefs(batch, "sum").node.exp()
-        labels["spn"] = model.beliefs(batch, "max").decode()
+        probabilities["spn"] = model.model_.beliefs(batch, "sum").node.exp()
+        labels["spn"] = model.model_.labels(batch)
     return (
         {name: value.cpu() for name, value in labels.items()},
         {name: value.cpu() for name, value in probabilities.items()},

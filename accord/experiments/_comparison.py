@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from scipy.stats import ttest_rel
 from torch import Tensor
 
@@ -16,7 +15,7 @@ from accord.datasets import Benchmark, load_benchmark
 from accord.evaluation import graph_accuracy, node_accuracy, unseen_nodes
 from accord.experiments._provenance import provenance
 from accord.graphs import GraphBatch
-from accord.learning import Replicas, Report, solve
+from accord.learning import Replicas, Report
 from accord.methods import ProxyModel, Shape, StructuredProxyNetwork, preset_recipe, recipe_to_config
 
 MEASURES = ("graph", "node", "node_unseen")
@@ -95,10 +94,10 @@ def compare(
         bench.train, bench.val, Shape(bench.num_features, bench.num_states), Replicas(tuple(seeds)), folder, report
     )
     seconds = time.perf_counter() - begin
-    device = next(model.node.parameters()).device
+    device = next(iter(model.tensors().values())).device
     test = GraphBatch.collate(bench.test).to(device)
     gnn = model.node_logits(test).argmax(-1)
-    spn = solve(model.field(test), recipe.propagation)
+    spn = model.labels(test)
     return Comparison(
         benchmark=bench.name,
         features=features,
@@ -133,6 +132,5 @@ def measure(labels: Tensor, test: GraphBatch, bench: Benchmark) -> dict[str, lis
 
 
 def _chosen(model: ProxyModel) -> list[dict[str, float]]:
-    names = ("sharpness", "power", "node_weight", "score")
-    columns = torch.stack([getattr(model.chosen, name).double().cpu() for name in names], -1)
-    return [dict(zip(names, row, strict=True)) for row in columns.tolist()]
+    columns = {name: values.double().cpu().tolist() for name, values in model.chosen.tensors().items()}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -74,6 +74,20 @@ def own_sums(marginals: Pseudomarginals, edge_index: Tensor) -> tuple[Tensor, Te
     return marginals.edge.logsumexp(-1), marginals.edge.logsumexp(-2)
 
 
+def blend(node_share: Tensor) -> Normaliser:
+    """Between the two: `node_share` of the node network's marginals, one value for each replica; 0 is own sums."""
+
+    def blended(marginals: Pseudomarginals, edge_index: Tensor) -> tuple[Tensor, Tensor]:
+        share = node_share.to(marginals.node)[..., None, None]
+        own, node = own_sums(marginals, edge_index), node_marginals(marginals, edge_index)
+        row, column = (
+            (1 - share) * _finite(mine) + share * _finite(theirs) for mine, theirs in zip(own, node, strict=True)
+        )
+        return row, column
+
+    return blended
+
+
 NORMALISERS: dict[str, Normaliser] = {"node": node_marginals, "own": own_sums}
 
 

@@ -39,7 +39,8 @@ def propagate(
         max_sweeps: when to stop; by default 200, and on forests as many as the exact answer takes.
         tolerance: largest change of a log-message that counts as settled; 0 runs all `max_sweeps`. By default
             1e-5 in float32 and 1e-12 in float64.
-        backend: "auto", or the name of a kernel ("reference").
+        backend: "reference" (plain torch, any device, differentiable), "native" (a compiled CPU kernel, built at
+            first use where there is a C++ compiler), or "auto", the fastest that fits; the result says which it was.
         start: beliefs of an earlier run on the same graphs, or their messages, to go on from.
     """
     if not isinstance(field, PairwiseField):
@@ -52,8 +53,8 @@ def propagate(
         tolerance=tolerance,
     )
     check_feasible(field.node)
-    name, kernel = choose_kernel(backend)
     problem = _problem(field, options, start)
+    name, kernel = choose_kernel(backend, problem)
     solution = kernel(problem)
     shape = (*field.replicas, field.num_graphs)
     beliefs = Beliefs(

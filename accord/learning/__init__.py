@@ -2,14 +2,16 @@
 
 from accord.learning._adam import ReplicaAdam
 from accord.learning._checkpoint import Saved, read_checkpoint, write_checkpoint
+from accord.learning._chosen import Chosen
 from accord.learning._hold_out import hold_out
+from accord.learning._likelihood import fit_combination
 from accord.learning._loop import Objective, Report, Row, Trainer
 from accord.learning._objective import consistency_penalty, edge_loss, node_loss
 from accord.learning._options import PartOptions, TrainingOptions
-from accord.learning._parts import EdgePart, NodePart
+from accord.learning._parts import EdgePart, NodePart, SharedPart
 from accord.learning._proxy import EDGE_KEY, NodeObjective, ProxyObjective
 from accord.learning._replicas import Replicas, learned
-from accord.learning._selection import Chosen, CombinationGrid, choose_combination, solve
+from accord.learning._selection import CombinationGrid, choose_combination
 from accord.learning._snapshots import Snapshots
 
 __all__ = [
@@ -27,16 +29,17 @@ __all__ = [
     "Report",
     "Row",
     "Saved",
+    "SharedPart",
     "Snapshots",
     "Trainer",
     "TrainingOptions",
     "choose_combination",
     "consistency_penalty",
     "edge_loss",
+    "fit_combination",
     "hold_out",
     "learned",
     "node_loss",
     "read_checkpoint",
-    "solve",
     "write_checkpoint",
 ]

@@ -61,12 +61,19 @@ class Trainer:
         self.path = None if folder is None else folder / CHECKPOINT
         self.report = report
         self.history: list[Row] = []
-        self.fabric = Fabric(accelerator=options.accelerator, devices=options.devices, precision=options.precision)  # type: ignore[arg-type]
+        strategy = "ddp" if options.devices > 1 else "auto"
+        self.fabric = Fabric(
+            accelerator=options.accelerator,
+            strategy=strategy,
+            devices=options.devices,
+            precision=options.precision,  # type: ignore[arg-type]
+        )
+        self.fabric.launch()
         self.optimisers: dict[str, ReplicaAdam] = {}
         for name, part in objective.parts.items():
             own = objective.options[name]
-            optimiser = ReplicaAdam(part.parameters(), own.learning_rate, own.weight_decay)
-            objective.parts[name], self.optimisers[name] = self.fabric.setup(part, optimiser)
+            part.to(self.fabric.device)
+            self.optimisers[name] = ReplicaAdam(part.parameters(), own.learning_rate, own.weight_decay)
         self.snapshots = {name: Snapshots(part, replicas.count) for name, part in objective.parts.items()}
         self.epoch = 0  # epochs done
         self.stale = 0  # looks at validation data since any replica improved
@@ -102,6 +109,7 @@ class Trainer:
         Portions that are the same in every epoch (all graphs, or one at a time) are put together once: what encoders
         derive from a batch, such as normalised adjacencies, is kept with it.
         """
+        train = self._share(train)
         size = min(self.options.batch_graphs or len(train), len(train))
         fixed = size in (1, len(train))
         pieces = [[graph] for graph in train] if size == 1 else [list(train)]
@@ -116,18 +124,33 @@ class Trainer:
 
         return portions
 
+    def _share(self, train: Sequence[Data]) -> list[Data]:
+        """This process's training graphs: every process has as many, so that all make the same number of updates."""
+        processes = self.fabric.world_size
+        padded = [*train, *train[: -len(train) % processes]]
+        return padded[self.fabric.global_rank :: processes]
+
     def _update(self, batch: GraphBatch, number: int) -> dict[str, float]:
         keys = torch.tensor(self.replicas.keys, device=batch.x.device)
         noise = Noise(keys, self.epoch * 1_000_003 + number)
         for optimiser in self.optimisers.values():
             optimiser.zero_grad()
-        losses = self.objective.losses(batch, self._targets(batch), noise)
+        with self.fabric.autocast():
+            losses = self.objective.losses(batch, self._targets(batch), noise)
         self.fabric.backward(torch.stack([loss.sum() for loss in losses.values()]).sum())
         for name, optimiser in self.optimisers.items():
-            if self.options.clip_norm is not None:
-                self.fabric.clip_gradients(self.objective.parts[name], optimiser, max_norm=self.options.clip_norm)
+            self._finish_gradients(list(self.objective.parts[name].parameters()))
             optimiser.step()
         return {name: float(loss.detach().mean()) for name, loss in losses.items()}
+
+    def _finish_gradients(self, parameters: list[nn.Parameter]) -> None:
+        """Average over processes, where there are several, and clip."""
+        if self.fabric.world_size > 1:
+            for parameter in parameters:
+                if parameter.grad is not None:
+                    parameter.grad.copy_(self.fabric.all_reduce(parameter.grad, reduce_op="mean"))  # type: ignore[arg-type]
+        if self.options.clip_norm is not None:
+            nn.utils.clip_grad_norm_(parameters, self.options.clip_norm)
 
     def _targets(self, batch: GraphBatch) -> Tensor:
         if batch.y is None:
@@ -147,11 +170,11 @@ class Trainer:
         row |= {f"{name}_loss": value for name, value in (losses or {}).items()}
         row |= {f"{name}_score": _mean(score) for name, score in scores.items()}
         self.history.append(row)
-        if self.report is not None:
+        if self.report is not None and self.fabric.is_global_zero:
             self.report(row)
 
     def _save(self) -> None:
-        if self.path is None:
+        if self.path is None or not self.fabric.is_global_zero:
             return
         tensors: dict[str, Tensor] = {}
         for name, part in self.objective.parts.items():

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from accord.errors import OptionError
 
+PRECISIONS = ("32-true", "bf16-mixed")
+
 
 @dataclass(frozen=True, kw_only=True)
 class PartOptions:
@@ -34,9 +36,9 @@ class TrainingOptions:
     clip_norm: float | None = None  # largest gradient norm of a part
     checkpoint_every: int = 10  # epochs between checkpoints, where there is a folder for them
     deterministic: bool = False  # same bits every run on the same machine, also on a GPU
-    precision: str = "32-true"  # Lightning Fabric's names: "bf16-mixed", "64-true", ...
+    precision: str = "32-true"  # or "bf16-mixed": networks in bfloat16, losses and updates in float32
     accelerator: str = "auto"  # Lightning Fabric's names: "cpu", "cuda", "auto"
-    devices: int = 1
+    devices: int = 1  # one process each, which torchrun or Fabric starts; training graphs are shared out
 
     def __post_init__(self) -> None:
         for name in ("max_epochs", "evaluate_every", "checkpoint_every", "devices"):
@@ -47,5 +49,7 @@ class TrainingOptions:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise OptionError(f"TrainingOptions: {name} is {value!r}; None or a positive whole number is needed.")
+        if self.precision not in PRECISIONS:
+            raise OptionError(f"TrainingOptions: precision {self.precision!r} is unknown. Choose one of {PRECISIONS}.")
         if self.clip_norm is not None and not self.clip_norm > 0:
             raise OptionError(f"TrainingOptions: clip_norm is {self.clip_norm}; None or a positive number is needed.")

@@ -36,35 +36,45 @@ class NodeObjective:
 
 
 class ProxyObjective:
-    """Eq. 8, and with `consistency` > 0 the penalty of the paper's appendix on top."""
+    """Eq. 8, and with `consistency` > 0 the penalty of the paper's appendix on top.
+
+    Args:
+        parts: networks called "node" and "edge", or one called "shared" that gives the logits of both.
+        options: how each network is updated.
+        level: what the node network is kept by.
+        consistency: weight of the penalty.
+    """
 
     def __init__(
-        self,
-        node: nn.Module,
-        edge: nn.Module,
-        options: Mapping[str, PartOptions],
-        level: str,
-        consistency: float = 0.0,
+        self, parts: dict[str, nn.Module], options: Mapping[str, PartOptions], level: str, consistency: float = 0.0
     ) -> None:
-        self.parts: dict[str, nn.Module] = {"node": node, "edge": edge}
-        self.options = options
+        self.parts, self.options = parts, options
         self.metric = metric_for(level)
         self.consistency = consistency
 
+    def _logits(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[Tensor, Tensor]:
+        if "shared" in self.parts:
+            both: tuple[Tensor, Tensor] = self.parts["shared"](batch, noise)
+            return both
+        return self.parts["node"](batch, noise), self.parts["edge"](batch, None if noise is None else edge_noise(noise))
+
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy at labelled nodes and at edges with both ends labelled."""
-        node, edge = self.parts["node"](batch, noise), self.parts["edge"](batch, edge_noise(noise))
+        node, edge = self._logits(batch, noise)
+        smoothing = [
+            self.options[name if name in self.options else "shared"].label_smoothing for name in ("node", "edge")
+        ]
         losses = {
-            "node": node_loss(node, targets, self.options["node"].label_smoothing),
-            "edge": edge_loss(edge, targets, batch.topology, self.options["edge"].label_smoothing),
+            "node": node_loss(node, targets, smoothing[0]),
+            "edge": edge_loss(edge, targets, batch.topology, smoothing[1]),
         }
         if self.consistency:
             losses["consistency"] = self.consistency * consistency_penalty(node, edge, batch.topology)
         return losses
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
-        """Accuracy of the node network at the level asked for; of the edge network, on pairs."""
-        return {
-            "node": self.metric(self.parts["node"](batch).argmax(-1), targets, batch.topology),
-            "edge": edge_accuracy(self.parts["edge"](batch), targets, batch.topology),
-        }
+        """Accuracy of the node network at the level asked for, of the edge network on pairs; if shared, the mean."""
+        node, edge = self._logits(batch)
+        score = self.metric(node.argmax(-1), targets, batch.topology)
+        pairs = edge_accuracy(edge, targets, batch.topology)
+        return {"shared": (score + pairs) / 2} if "shared" in self.parts else {"node": score, "edge": pairs}

@@ -1,69 +1,63 @@
 """How strongly the edge network speaks: chosen on validation data, all candidates solved side by side.
 
-Two networks trained apart are not calibrated to each other. Sharpness, the power of the normaliser and the weight of
-the node evidence say how their predictions combine; none of them needs training again.
+Two networks trained apart are not calibrated to each other. Sharpness, normaliser and its power, and the weight of the
+node evidence say how their predictions combine, semiring, sweeps and reweighting how the field is solved; none of them
+needs training again.
 """
 
 from dataclasses import dataclass
 from itertools import product
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from accord.errors import OptionError
 from accord.evaluation import metric_for, node_accuracy
-from accord.field import Combination, PairwiseField, Pseudomarginals
 from accord.graphs import Topology
-from accord.inference import PropagationOptions, propagate
+from accord.inference._options import Semiring
+from accord.learning._chosen import SEMIRINGS, SPANNING, Chosen
 
-CHUNK_BYTES = 2**29  # of edge tables solved at once; the sweeps hold a few times as much
+CHUNK_BYTES = 2**28  # of edge tables solved at once; the sweeps hold a few times as much
+NORMALISERS = {"own": 0.0, "node": 1.0}  # share of the node network's marginals
 
 
 @dataclass(frozen=True, kw_only=True)
 class CombinationGrid:
-    """Candidates: every combination of these values. Sharpness 0 is the node network alone."""
+    """Candidates: every combination of these values; earlier ones win ties. Sharpness 0 is the node network alone."""
 
     sharpness: tuple[float, ...] = (1.0, 0.5, 2.0, 0.2, 5.0, 0.1, 10.0, 0.0)
     power: tuple[float, ...] = (1.0, 0.5, 0.1, 0.0)
     node_weight: tuple[float, ...] = (1.0, 0.5, 2.0)
-    normaliser: str = "own"
+    normaliser: tuple[str, ...] = ("own",)  # and "node", the paper's letter
+    appearance: tuple[float | Literal["spanning"], ...] = (1.0,)  # tree-reweighting; 1 is plain propagation
+    semiring: tuple[Semiring, ...] = ("max",)  # and "sum": what joint decoding starts from
+    sweeps: tuple[int, ...] = (20,)
 
-    def candidates(self) -> list[tuple[float, float, float]]:
-        """Triples (sharpness, power, node weight); earlier ones win ties."""
-        listed = list(product(self.sharpness, self.power, self.node_weight))
+    def candidates(self) -> list[tuple[float, ...]]:
+        """Rows of numbers in the order of the fields of `Chosen`."""
+        unknown: list[object] = [name for name in self.normaliser if name not in NORMALISERS]
+        unknown += [name for name in self.semiring if name not in SEMIRINGS]
+        unknown += [name for name in self.appearance if isinstance(name, str) and name != "spanning"]
+        if unknown:
+            raise OptionError(
+                f"CombinationGrid: {unknown[0]!r} is unknown. Normalisers are own and node, semirings max and sum, "
+                "appearance is a number or spanning."
+            )
+        listed: list[tuple[float, ...]] = list(
+            product(
+                self.sharpness,
+                self.power,
+                self.node_weight,
+                [NORMALISERS[name] for name in self.normaliser],
+                [SPANNING if isinstance(value, str) else value for value in self.appearance],
+                [float(SEMIRINGS.index(name)) for name in self.semiring],
+                self.sweeps,
+            )
+        )
         if not listed:
             raise OptionError("CombinationGrid: one of the lists is empty, so there is no candidate.")
         return listed
-
-
-@dataclass(frozen=True, eq=False)
-class Chosen:
-    """The winning combination of each replica, and its validation score."""
-
-    sharpness: Tensor  # [R]
-    power: Tensor  # [R]
-    node_weight: Tensor  # [R]
-    normaliser: str
-    score: Tensor  # [R]
-
-    def field(self, node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
-        """Logits [R, nodes, states] and [R, edges, states, states] -> the field they stand for."""
-        return combine(node, edge, topology, self.sharpness, self.power, self.node_weight, self.normaliser)
-
-
-def combine(
-    node: Tensor,
-    edge: Tensor,
-    topology: Topology,
-    sharpness: Tensor,
-    power: Tensor,
-    node_weight: Tensor,
-    normaliser: str,
-) -> PairwiseField:
-    """Field for each replica from logits and one triple of numbers a replica."""
-    marginals = Pseudomarginals.from_logits(node, edge, sharpness)
-    combination = Combination(normaliser=normaliser, power=power, node_weight=node_weight)
-    return combination.field(marginals, topology.edge_index, topology.graph, topology.num_graphs)
 
 
 def choose_combination(
@@ -73,7 +67,7 @@ def choose_combination(
     topology: Topology,
     level: str,
     grid: CombinationGrid,
-    options: PropagationOptions,
+    damping: float,
 ) -> Chosen:
     """The candidate with the best validation score for each replica; node accuracy breaks ties, then the order.
 
@@ -84,34 +78,18 @@ def choose_combination(
         topology: the validation graphs.
         level: "node" or "graph".
         grid: the candidates.
-        options: how each is solved.
+        damping: of belief propagation.
     """
     metric = metric_for(level)
     candidates = torch.tensor(grid.candidates(), dtype=node.dtype, device=node.device)
     size = max(1, CHUNK_BYTES // max(1, edge.numel() * edge.element_size()))
     scores, ties = [], []
     for chunk in candidates.split(size):
-        sharpness, power, weight = (column[:, None] for column in chunk.t())
-        field = combine(node, edge, topology, sharpness, power, weight, grid.normaliser)
-        labels = solve(field, options).reshape(len(chunk), *node.shape[:2])
+        candidate = Chosen.from_rows(chunk[:, None], chunk.new_zeros(len(chunk), 1))
+        labels = candidate.labels(candidate.field(node, edge, topology), damping)
         scores.append(metric(labels, targets, topology))
         ties.append(node_accuracy(labels, targets))
     score, tie = torch.cat(scores).double(), torch.cat(ties).double()
     # Scores move in steps of one graph or node, far above this weight.
     winner = (score + 1e-7 * tie).argmax(0)
-    picked = candidates[winner]
-    best = score.gather(0, winner[None])[0]
-    return Chosen(picked[:, 0], picked[:, 1], picked[:, 2], grid.normaliser, best)
-
-
-def solve(field: PairwiseField, options: PropagationOptions) -> Tensor:
-    """Joint labels [*replicas, nodes]."""
-    beliefs = propagate(
-        field,
-        semiring="max",
-        damping=options.damping,
-        edge_appearance=options.edge_appearance,
-        max_sweeps=options.max_sweeps,
-        tolerance=options.tolerance,
-    )
-    return beliefs.decode()
+    return Chosen.from_rows(candidates[winner], score.gather(0, winner[None])[0].to(node.dtype))

@@ -5,7 +5,6 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from accord.encoders import encoder_from_config, scorer_from_config
-from accord.inference import PropagationOptions
 from accord.learning import CombinationGrid, PartOptions, TrainingOptions
 from accord.methods._recipe import Recipe
 
@@ -14,7 +13,6 @@ PLAIN = {
     "edge": PartOptions,
     "training": TrainingOptions,
     "grid": CombinationGrid,
-    "propagation": PropagationOptions,
 }
 NAMED = {"encoder": encoder_from_config, "edge_encoder": encoder_from_config, "scorer": scorer_from_config}
 

@@ -9,6 +9,8 @@ from torch_geometric.data import Data
 
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch
+from accord.inference import Beliefs, propagate
+from accord.inference._options import Semiring
 from accord.learning import NodeObjective, NodePart, Replicas, Report, Row, Trainer, learned
 from accord.methods._model import Shape
 from accord.methods._recipe import Recipe
@@ -33,6 +35,14 @@ class GNNModel:
         states = node.shape[-1]
         flat = node.new_zeros(()).expand(topology.num_edges, states, states)
         return PairwiseField(topology.edge_index, node, flat, topology.graph, topology.num_graphs)
+
+    def labels(self, batch: GraphBatch) -> Tensor:
+        """Each node's best state [R, nodes]."""
+        return self.node_logits(batch).argmax(-1)
+
+    def beliefs(self, batch: GraphBatch, semiring: Semiring) -> Beliefs:
+        """Beliefs of a field without bonds."""
+        return propagate(self.field(batch), semiring=semiring)
 
     def tensors(self) -> dict[str, Tensor]:
         """Weights of the node network."""

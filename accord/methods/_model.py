@@ -10,6 +10,8 @@ from torch_geometric.data import Data
 
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch
+from accord.inference import Beliefs
+from accord.inference._options import Semiring
 from accord.learning import Replicas, Report, Row
 from accord.methods._recipe import Recipe
 
@@ -31,6 +33,14 @@ class FieldModel(Protocol):
 
     def field(self, batch: GraphBatch) -> PairwiseField:
         """The field [R, ...] that labels these graphs jointly."""
+        ...
+
+    def labels(self, batch: GraphBatch) -> Tensor:
+        """Labels [R, nodes] that fit together."""
+        ...
+
+    def beliefs(self, batch: GraphBatch, semiring: Semiring) -> Beliefs:
+        """Node and edge beliefs of that field."""
         ...
 
     def node_logits(self, batch: GraphBatch) -> Tensor:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 
 from accord.encoders import BilinearScorer, EncoderSpec, ScorerSpec
-from accord.inference import PropagationOptions
 from accord.learning import CombinationGrid, PartOptions, TrainingOptions
 
 
@@ -13,11 +12,13 @@ class Recipe:
 
     encoder: EncoderSpec
     edge_encoder: EncoderSpec
-    edge_channels: int = 64  # outputs of the edge encoder, inputs of the scorer
+    shared: bool = False  # one encoder (the first) for nodes and edges
+    edge_channels: int = 64  # outputs of the edge encoder (or of the shared one), inputs of the scorer
     scorer: ScorerSpec = field(default_factory=BilinearScorer)
     node: PartOptions = field(default_factory=PartOptions)
     edge: PartOptions = field(default_factory=PartOptions)
     consistency: float = 0.0  # weight of the penalty that ties the two networks together
     training: TrainingOptions = field(default_factory=TrainingOptions)
     grid: CombinationGrid = field(default_factory=CombinationGrid)
-    propagation: PropagationOptions = field(default_factory=lambda: PropagationOptions(damping=0.5, max_sweeps=20))
+    selection: str = "grid"  # or "likelihood": the numbers of the combination fitted on validation data
+    damping: float = 0.5  # of belief propagation, in selection and prediction

@@ -4,85 +4,101 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from accord.encoders import ReplicaLinear
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch
+from accord.inference import Beliefs
+from accord.inference._options import Semiring
 from accord.learning import (
     EDGE_KEY,
     Chosen,
     EdgePart,
-    NodePart,
     ProxyObjective,
     Replicas,
     Report,
     Row,
+    SharedPart,
     Trainer,
     choose_combination,
+    fit_combination,
     learned,
 )
 from accord.methods._gnn import build_node_part, load_parameters
 from accord.methods._model import Shape
 from accord.methods._recipe import Recipe
 
-CHOSEN = ("sharpness", "power", "node_weight", "score")
-
 
 class ProxyModel:
-    """Node network, edge network, and how they combine."""
+    """Node network and edge network (or one for both), and how they combine."""
 
-    def __init__(self, node: NodePart, edge: EdgePart, chosen: Chosen) -> None:
-        self.node, self.edge, self.chosen = node, edge, chosen
+    def __init__(self, parts: dict[str, nn.Module], chosen: Chosen, damping: float) -> None:
+        self.parts, self.chosen, self.damping = parts, chosen, damping
         self.history: list[Row] = []
 
     @torch.no_grad()
+    def logits(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """Scores [R, nodes, states] and [R, edges, states, states]."""
+        if "shared" in self.parts:
+            node, edge = self.parts["shared"](batch)
+        else:
+            node, edge = self.parts["node"](batch), self.parts["edge"](batch)
+        return node.float(), edge.float()
+
     def node_logits(self, batch: GraphBatch) -> Tensor:
         """Scores [R, nodes, states] of the node network: the GNN that the field is built on."""
-        logits: Tensor = self.node(batch)
-        return logits.float()
+        return self.logits(batch)[0]
 
-    @torch.no_grad()
     def edge_logits(self, batch: GraphBatch) -> Tensor:
         """Scores [R, edges, states, states] of the edge network."""
-        logits: Tensor = self.edge(batch)
-        return logits.float()
+        return self.logits(batch)[1]
 
     def field(self, batch: GraphBatch) -> PairwiseField:
         """Pseudomarginals combined (Eq. 5)."""
-        return self.chosen.field(self.node_logits(batch), self.edge_logits(batch), batch.topology)
+        return self.chosen.field(*self.logits(batch), batch.topology)
+
+    def labels(self, batch: GraphBatch) -> Tensor:
+        """Joint labels [R, nodes]."""
+        return self.chosen.labels(self.field(batch), self.damping)
+
+    def beliefs(self, batch: GraphBatch, semiring: Semiring) -> Beliefs:
+        """Beliefs of the field."""
+        return self.chosen.beliefs(self.field(batch), semiring, self.damping)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Weights of both networks and the chosen combination."""
-        named = {f"node/{name}": value for name, value in learned(self.node).items()}
-        named |= {f"edge/{name}": value for name, value in learned(self.edge).items()}
-        named |= {f"chosen/{name}": getattr(self.chosen, name) for name in CHOSEN}
-        return named
+        """Weights of the networks and the chosen combination."""
+        named = {f"{part}/{name}": value for part in self.parts for name, value in learned(self.parts[part]).items()}
+        return named | {f"chosen/{name}": value for name, value in self.chosen.tensors().items()}
 
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Put them back."""
-        load_parameters(self.node, tensors, "node/")
-        load_parameters(self.edge, tensors, "edge/")
-        device = next(self.node.parameters()).device
-        values = {name: tensors[f"chosen/{name}"].to(device) for name in CHOSEN}
-        self.chosen = Chosen(normaliser=self.chosen.normaliser, **values)
+        for name, part in self.parts.items():
+            load_parameters(part, tensors, f"{name}/")
+        device = next(next(iter(self.parts.values())).parameters()).device
+        self.chosen = Chosen(**{name: tensors[f"chosen/{name}"].to(device) for name in self.chosen.tensors()})
 
 
 class StructuredProxyNetwork:
-    """Solves the proxy problem, then chooses how the two networks combine."""
+    """Solves the proxy problem, then chooses how the networks combine."""
 
     def __init__(self, recipe: Recipe, level: str = "node") -> None:
         self.recipe, self.level = recipe, level
 
     def build(self, shape: Shape, replicas: Replicas) -> ProxyModel:
         """An untrained model that combines its networks plainly."""
-        recipe = self.recipe
-        keys = [key + EDGE_KEY for key in replicas.keys]
-        encoder = recipe.edge_encoder.build(shape.num_features, recipe.edge_channels, keys)
+        recipe, keys = self.recipe, [key + EDGE_KEY for key in replicas.keys]
         scorer = recipe.scorer.build(recipe.edge_channels, shape.num_states, keys, shape.edge_attributes)
-        one = torch.ones(replicas.count)
-        chosen = Chosen(one, one, one, recipe.grid.normaliser, torch.full_like(one, torch.nan))
-        return ProxyModel(build_node_part(recipe, shape, replicas), EdgePart(encoder, scorer), chosen)
+        parts: dict[str, nn.Module]
+        if recipe.shared:
+            encoder = recipe.encoder.build(shape.num_features, recipe.edge_channels, replicas.keys)
+            head = ReplicaLinear(recipe.edge_channels, shape.num_states, replicas.keys, "head")
+            parts = {"shared": SharedPart(encoder, head, scorer)}
+        else:
+            encoder = recipe.edge_encoder.build(shape.num_features, recipe.edge_channels, keys)
+            parts = {"node": build_node_part(recipe, shape, replicas), "edge": EdgePart(encoder, scorer)}
+        return ProxyModel(parts, Chosen.plain(replicas.count, recipe.grid.sweeps[0]), recipe.damping)
 
     def fit(
         self,
@@ -95,20 +111,15 @@ class StructuredProxyNetwork:
     ) -> ProxyModel:
         """Train on `train`; keep the best networks and choose their combination on `validation`."""
         model, recipe = self.build(shape, replicas), self.recipe
-        options = {"node": recipe.node, "edge": recipe.edge}
-        objective = ProxyObjective(model.node, model.edge, options, self.level, recipe.consistency)
+        options = {"shared": recipe.node} if recipe.shared else {"node": recipe.node, "edge": recipe.edge}
+        objective = ProxyObjective(dict(model.parts), options, self.level, recipe.consistency)
         trainer = Trainer(objective, replicas, recipe.training, folder, report)
         trainer.fit(train, validation)
         model.history = trainer.history
         held_out = GraphBatch.collate(validation).to(trainer.fabric.device)
         assert held_out.y is not None  # the trainer has refused graphs without labels
-        model.chosen = choose_combination(
-            model.node_logits(held_out),
-            model.edge_logits(held_out),
-            replicas.targets(held_out.y),
-            held_out.topology,
-            self.level,
-            recipe.grid,
-            recipe.propagation,
-        )
+        node, edge = model.logits(held_out)
+        targets = replicas.targets(held_out.y)
+        choose = choose_combination if recipe.selection == "grid" else fit_combination
+        model.chosen = choose(node, edge, targets, held_out.topology, self.level, recipe.grid, recipe.damping)
         return model

@@ -14,9 +14,11 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from accord.encoders import GCN, MLP, Adapter, LinearScorer
-from accord.errors import InputError
+from accord.errors import InputError, OptionError
 from accord.evaluation import graph_accuracy
+from accord.field import Combination, Pseudomarginals
 from accord.graphs import GraphBatch
+from accord.inference import propagate
 from accord.learning import (
     CombinationGrid,
     PartOptions,
@@ -24,8 +26,8 @@ from accord.learning import (
     TrainingOptions,
     choose_combination,
     hold_out,
+    node_loss,
     read_checkpoint,
-    solve,
     write_checkpoint,
 )
 from accord.methods import GNN, Recipe, Shape, StructuredProxyNetwork
@@ -81,7 +83,7 @@ def test_learning_lowers_the_loss_and_joint_labels_pay():
     assert losses[-1] < losses[0] - 0.1
     test = GraphBatch.collate(TEST)
     alone = graph_accuracy(model.node_logits(test).argmax(-1), test.y[None], test.topology)
-    joint = graph_accuracy(solve(model.field(test), RECIPE.propagation), test.y[None], test.topology)
+    joint = graph_accuracy(model.labels(test), test.y[None], test.topology)
     assert float(joint) > float(alone) + 0.05
 
 
@@ -209,14 +211,97 @@ def test_candidates_as_replicas_equal_candidates_one_by_one():
     targets = held_out.y[None].expand(2, -1)
 
     def choose(grid):
-        return choose_combination(node, edge, targets, held_out.topology, "graph", grid, RECIPE.propagation)
+        return choose_combination(node, edge, targets, held_out.topology, "graph", grid, RECIPE.damping)
 
     together = choose(RECIPE.grid)
     alone = [
         choose(CombinationGrid(sharpness=(s,), power=(p,), node_weight=(w,))).score
-        for s, p, w in RECIPE.grid.candidates()
+        for s, p, w, *_ in RECIPE.grid.candidates()
     ]
     assert_close(together.score, torch.stack(alone).amax(0))
+
+
+WIDE = CombinationGrid(
+    sharpness=(1.0, 0.5),
+    power=(1.0,),
+    node_weight=(1.0,),
+    normaliser=("own", "node"),
+    appearance=(1.0, 0.5, "spanning"),
+    semiring=("max", "sum"),
+    sweeps=(3, 20),
+)
+
+
+def test_every_way_to_solve_is_a_candidate_of_its_own():
+    """The winner's labels, solved by hand as it says, give its score."""
+    model = fit(replace(RECIPE, grid=WIDE), seeds=(0, 1))
+    held_out = GraphBatch.collate(VAL)
+    assert len(WIDE.candidates()) == 48
+    for place in range(2):
+        own = {name: float(values[place]) for name, values in model.chosen.tensors().items()}
+        node, edge = (logits[place] for logits in model.logits(held_out))
+        combination = Combination(
+            normaliser="node" if own["node_share"] else "own", power=own["power"], node_weight=own["node_weight"]
+        )
+        topology = held_out.topology
+        field = combination.field(
+            Pseudomarginals.from_logits(node, edge, own["sharpness"]), topology.edge_index, topology.graph
+        )
+        beliefs = propagate(
+            field,
+            semiring=("max", "sum")[int(own["semiring"])],
+            damping=0.5,
+            edge_appearance=own["appearance"] or "spanning",
+            max_sweeps=int(own["sweeps"]),
+        )
+        score = graph_accuracy(beliefs.decode(), held_out.y, topology)
+        assert float(score) == pytest.approx(own["score"])
+        assert float(graph_accuracy(model.labels(held_out)[place], held_out.y, topology)) == pytest.approx(own["score"])
+
+
+def test_unknown_candidates_are_refused():
+    for changes in ({"normaliser": ("rows",)}, {"semiring": ("min",)}, {"appearance": ("tree",)}, {"power": ()}):
+        with pytest.raises(OptionError, match="CombinationGrid"):
+            replace(WIDE, **changes).candidates()
+
+
+def test_fitting_the_combination_makes_validation_labels_more_likely():
+    plain, fitted = fit(), fit(replace(RECIPE, selection="likelihood"))
+    held_out = GraphBatch.collate(VAL)
+    untouched = replace(RECIPE, grid=CombinationGrid(sharpness=(1.0,), power=(1.0,), node_weight=(1.0,)))
+    losses = [
+        float(node_loss(model.beliefs(held_out, "sum").node, held_out.y[None])) for model in (fit(untouched), fitted)
+    ]
+    assert losses[1] < losses[0] - 0.01
+    same(
+        {k: v for k, v in plain.tensors().items() if not k.startswith("chosen")},
+        {k: v for k, v in fitted.tensors().items() if not k.startswith("chosen")},
+        rtol=0,
+        atol=0,
+    )
+
+
+def test_one_encoder_can_serve_both(tmp_path):
+    recipe = replace(RECIPE, shared=True, encoder=GCN(hidden=8, layers=2))
+    model = fit(recipe, seeds=(0, 1))
+    assert list(model.parts) == ["shared"]
+    test = GraphBatch.collate(TEST)
+    alone = graph_accuracy(model.node_logits(test).argmax(-1), test.y[None], test.topology)
+    assert bool((graph_accuracy(model.labels(test), test.y[None], test.topology) >= alone - 0.05).all())
+    again = StructuredProxyNetwork(recipe, "graph").build(SHAPE, Replicas((0, 1)))
+    again.load(model.tensors())
+    assert torch.equal(again.labels(test), model.labels(test))
+    same(fit(recipe, seeds=(1,)).tensors(), {k: v[1:] for k, v in model.tensors().items()}, rtol=1e-4, atol=1e-4)
+
+
+def test_mixed_precision_trains_to_about_the_same():
+    half = fit(with_training(precision="bf16-mixed"))
+    test = GraphBatch.collate(TEST)
+    gap = graph_accuracy(half.labels(test), test.y[None], test.topology) - graph_accuracy(
+        fit().labels(test), test.y[None], test.topology
+    )
+    assert abs(float(gap)) < 0.2
+    assert all(value.isfinite().all() for value in half.tensors().values())
 
 
 def test_hold_out_splits_graphs_or_the_nodes_of_one():
@@ -226,3 +311,30 @@ def test_hold_out_splits_graphs_or_the_nodes_of_one():
     (train,), (val,) = hold_out(TRAIN[:1], seed=0)
     known, held = train.y >= 0, val.y >= 0
     assert not bool((known & held).any()) and bool((known | held).all()) and int(held.sum()) >= 1
+
+
+def test_several_processes_share_the_graphs_and_agree(tmp_path):
+    """Two processes on the CPU: gradients are averaged, so both end with the same networks."""
+    script = tmp_path / "two.py"
+    script.write_text(
+        "import sys, torch; from pathlib import Path; sys.path[:0] = [sys.argv[1]]\n"
+        "from test_training import StructuredProxyNetwork, TRAIN, VAL, SHAPE, Replicas, with_training\n"
+        "from accord.learning import write_checkpoint\n"
+        "method = StructuredProxyNetwork(with_training(devices=2, max_epochs=10), 'graph')\n"
+        "model, group = method.fit(TRAIN, VAL, SHAPE, Replicas((0,))), torch.distributed\n"
+        "path = Path(sys.argv[2]) / f'{group.get_rank()}.safetensors'\n"
+        "write_checkpoint(path, model.tensors(), {'world': group.get_world_size()})\n"
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command += [str(script), os.path.dirname(__file__), str(tmp_path)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=240, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    first, second = (read_checkpoint(tmp_path / f"{rank}.safetensors") for rank in (0, 1))
+    assert first.values == {"world": 2}
+    same(first.tensors, second.tensors, rtol=0, atol=0)
+    # Forty graphs split in two halves of equal size: the average gradient is nearly that of all of them.
+    whole = fit(with_training(max_epochs=10)).tensors()
+    name = next(name for name in whole if name.startswith("node/"))
+    assert float((first.tensors[name] - whole[name].detach()).abs().max()) < 0.2

@@ -5,17 +5,24 @@ A kernel takes a `Problem` and returns its `Solution`: the messages, and how the
 """
 
 from accord.errors import OptionError
+from accord.inference.kernels import _native
 from accord.inference.kernels._interface import Kernel, Problem, Solution
 from accord.inference.kernels._reference import solve as solve_reference
 
-KERNELS: dict[str, Kernel] = {"reference": solve_reference}
+KERNELS: dict[str, Kernel] = {"native": _native.solve, "reference": solve_reference}
 
 __all__ = ["KERNELS", "Kernel", "Problem", "Solution", "choose_kernel"]
 
 
-def choose_kernel(backend: object) -> tuple[str, Kernel]:
-    """Name and kernel for a backend; "auto" takes the fastest that fits."""
+def choose_kernel(backend: object, problem: Problem) -> tuple[str, Kernel]:
+    """Name and kernel for a backend; "auto" takes the fastest that fits the problem.
+
+    That is the compiled CPU kernel where it can be had and no gradient is asked for, and else the reference.
+    """
     if not isinstance(backend, str) or backend not in {"auto", *KERNELS}:
         raise OptionError(f"propagate: backend {backend!r} is unknown. Choose one of {['auto', *sorted(KERNELS)]}.")
-    name = "reference" if backend == "auto" else backend
+    name = backend
+    if backend == "auto":
+        fits = _native.unfit(problem) is None and _native.unavailable() is None
+        name = "native" if fits else "reference"
     return name, KERNELS[name]

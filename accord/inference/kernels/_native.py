@@ -1,0 +1,124 @@
+"""Belief propagation on CPUs by the fused C++ kernel: the reference's results at the speed of memory.
+
+One pass over each edge's table serves both directions, nothing of size [arcs, states, states] is ever made, and small
+graphs are solved to the end while they are in cache. Not differentiable. See docs/adr/0004-fused-cpu-kernel.md.
+"""
+
+import ctypes
+import logging
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from accord.errors import InfeasibleError, OptionError
+from accord.inference.kernels._interface import Problem, Solution
+from accord.inference.kernels._native_build import BuildError, load_library
+
+log = logging.getLogger("accord.inference")
+
+MAX_STATES = 64  # as in native/sweep.hpp
+MAX_EDGES = 2**30  # edges and rows are numbered with 32 bits
+FUNCTIONS = {torch.float32: "accord_propagate_float32", torch.float64: "accord_propagate_float64"}
+# Edges x sweeps x (states + 8)^2, about the work, below which starting a thread takes longer (50 us) than it saves.
+ALONE = 5_000_000
+
+
+class _Arguments(ctypes.Structure):
+    """Mirrors `Arguments` in native/propagate.cpp."""
+
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("replicas", "nodes", "edges", "states", "graphs")),
+        *((name, ctypes.c_void_p) for name in ("source", "target", "graph", "node", "edge", "appearance", "start")),
+        *((name, ctypes.c_void_p) for name in ("messages", "residual", "sweeps")),
+        *((name, ctypes.c_int64) for name in ("appearance_replicas", "max_sweeps", "best", "threads")),
+        *((name, ctypes.c_double) for name in ("damping", "tolerance")),
+        ("stuck", ctypes.c_int64),
+    ]
+
+
+def unfit(problem: Problem) -> str | None:
+    """Why the kernel cannot take this problem, or None."""
+    given = [tensor for tensor in (problem.node, problem.edge, problem.appearance, problem.start) if tensor is not None]
+    if problem.node.device.type != "cpu":
+        return f"the field is on {problem.node.device}; move it to the CPU, or use another backend"
+    if problem.node.dtype not in FUNCTIONS:
+        return f"it takes float32 and float64, not {problem.node.dtype}; convert the field"
+    if problem.node.shape[-1] > MAX_STATES:
+        return f"it takes up to {MAX_STATES} states, not {problem.node.shape[-1]}; use backend 'reference'"
+    if problem.edge.shape[-3] > MAX_EDGES or problem.node.shape[-2] > MAX_EDGES:
+        return f"it takes up to {MAX_EDGES} nodes and edges; use backend 'reference'"
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given):
+        return "it has no gradient; use backend 'reference' or 'auto', or call it under torch.no_grad()"
+    return None
+
+
+@lru_cache(maxsize=1)
+def unavailable() -> str | None:
+    """Why there is no compiled kernel on this machine, or None. Compiles it the first time."""
+    try:
+        load_library()
+    except BuildError as error:
+        log.warning("propagate: the fast CPU kernel is not available, so the slower reference is used: %s.", error)
+        return str(error)
+    return None
+
+
+def solve(problem: Problem) -> Solution:
+    """Sweep until every graph of every replica has settled, as the reference does."""
+    reason = unfit(problem)
+    if reason is None and unavailable() is not None:
+        reason = f"{unavailable()}; install a C++ compiler (g++ or clang++), name it in $CXX, or use backend 'auto'"
+    if reason is not None:
+        raise OptionError(f"propagate: backend 'native' cannot be used here: {reason}.")
+    node, edge = problem.node.detach(), problem.edge.detach()
+    replicas, num_nodes, states = node.shape
+    num_edges = edge.shape[-3]
+    messages = node.new_empty(replicas, 2 * num_edges, states)
+    residual = node.new_zeros(replicas, problem.num_graphs)
+    sweeps = torch.zeros(replicas, problem.num_graphs, dtype=torch.long)
+    appearance = problem.appearance.detach()
+    weighted = bool((appearance != 1).any())
+    work = replicas * num_edges * (states + 8) ** 2 * max(problem.max_sweeps, 1)
+    # Named, so that no tensor is freed while the kernel reads it.
+    inputs = {
+        "source": problem.arcs.source[:num_edges].contiguous(),
+        "target": problem.arcs.target[:num_edges].contiguous(),
+        "graph": problem.arc_graph[:num_edges].contiguous(),
+        "node": node.contiguous(),
+        "edge": edge.contiguous(),
+        "appearance": appearance.contiguous() if weighted else None,
+        "start": None if problem.start is None else problem.start.detach().contiguous(),
+    }
+    arguments = _Arguments(
+        replicas=replicas,
+        nodes=num_nodes,
+        edges=num_edges,
+        states=states,
+        graphs=problem.num_graphs,
+        **{name: _pointer(tensor) for name, tensor in inputs.items()},
+        messages=messages.data_ptr(),
+        residual=residual.data_ptr(),
+        sweeps=sweeps.data_ptr(),
+        appearance_replicas=appearance.shape[0],
+        max_sweeps=problem.max_sweeps,
+        best=int(problem.semiring == "max"),
+        threads=1 if work < ALONE else torch.get_num_threads(),
+        damping=problem.damping,
+        tolerance=problem.tolerance,
+        stuck=-1,
+    )
+    if getattr(load_library(), FUNCTIONS[node.dtype])(ctypes.byref(arguments)):
+        raise MemoryError("propagate: the CPU kernel ran out of memory.")
+    if arguments.stuck >= 0:
+        arc = int(arguments.stuck)
+        raise InfeasibleError(
+            f"propagate: no state is left for node {int(problem.arcs.target[arc])} in graph "
+            f"{int(problem.arc_graph[arc])}: clamped labels and forbidden states or pairs contradict each other. "
+            "Relax one of them."
+        )
+    return Solution(messages, residual, sweeps)
+
+
+def _pointer(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()

@@ -1,0 +1,119 @@
+"""Compile the CPU kernel where it is first used, keep it in the user's cache, and load it.
+
+The key of a cached library covers everything that could make it wrong: source, flags, compiler and CPU. Several
+processes may compile at the same time: each writes its own file and moves it into place in one step.
+"""
+
+import ctypes
+import hashlib
+import logging
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+
+log = logging.getLogger("accord.inference")
+
+SOURCES = Path(__file__).parent / "native"
+MAIN = "propagate.cpp"
+# -fno-math-errno etc. are not needed: exp and log are our own. No -ffast-math: infinities carry meaning.
+FLAGS = ("-std=c++17", "-O3", "-fPIC", "-shared", "-pthread", "-w")
+TUNING = ("-march=native", "-mcpu=native", None)  # the first that the compiler takes: x86, ARM, anything
+COMPILE_SECONDS = 300  # ten times what it takes here; a hanging compiler must not hang propagation
+
+
+class BuildError(Exception):
+    """The kernel could not be compiled or loaded here; says why."""
+
+
+@lru_cache(maxsize=1)
+def load_library() -> ctypes.CDLL:
+    """The compiled kernel, from the cache if it was built before.
+
+    Raises:
+        BuildError: there is no compiler, or it failed.
+    """
+    compiler = find_compiler()
+    source = {path.name: path.read_bytes() for path in sorted(SOURCES.glob("*.[ch]pp"))}
+    if MAIN not in source:
+        raise BuildError(f"the kernel's source is not installed beside {Path(__file__).name}")
+    path = cache_folder() / f"propagate-{_key(compiler, source)}.so"
+    if not path.exists():
+        _compile(compiler, path)
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise BuildError(f"the compiled kernel {path} cannot be loaded: {error}") from error
+
+
+def find_compiler() -> list[str]:
+    """The C++ compiler and its own arguments: $CXX, or the first usual name that is installed."""
+    named = shlex.split(os.environ.get("CXX", ""))
+    for command in (named,) if named else (["c++"], ["g++"], ["clang++"]):
+        if shutil.which(command[0]):
+            return command
+    raise BuildError(f"no C++ compiler was found ({named[0] if named else 'c++, g++ or clang++'})")
+
+
+def cache_folder() -> Path:
+    """Where compiled kernels are kept: `$XDG_CACHE_HOME/accord/kernels`, or `~/.cache/accord/kernels`."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "accord" / "kernels"
+
+
+def _key(compiler: list[str], source: dict[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for name, content in source.items():
+        digest.update(name.encode() + b"\0" + content + b"\0")
+    for fact in (
+        *FLAGS,
+        *map(str, TUNING),
+        *compiler,
+        _compiler_version(compiler),
+        platform.machine(),
+        _cpu_features(),
+    ):
+        digest.update(fact.encode() + b"\0")
+    return digest.hexdigest()[:20]
+
+
+def _compiler_version(compiler: list[str]) -> str:
+    try:
+        done = subprocess.run([*compiler, "--version"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BuildError(f"{shlex.join(compiler)} cannot be run: {error}") from error
+    return done.stdout
+
+
+def _cpu_features() -> str:
+    """What the CPU can do: a cache shared by unlike machines must not hand one the other's code."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    wanted = ("flags", "Features", "model name", "CPU part")
+    return "\n".join(dict.fromkeys(line for line in lines if line.startswith(wanted)))
+
+
+def _compile(compiler: list[str], path: Path) -> None:
+    # A warning, not a note: a first call that takes seconds for no visible reason looks broken.
+    log.warning("propagate: compiling the fast CPU kernel, once on this machine (10 to 30 seconds).")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            built = Path(folder) / path.name
+            for tuning in TUNING:
+                flags = [*FLAGS, tuning] if tuning else FLAGS
+                command = [*compiler, *flags, str(SOURCES / MAIN), "-o", str(built)]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS)
+                if done.returncode == 0:
+                    os.replace(built, path)
+                    return
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BuildError(f"compiling it in {path.parent} failed: {error}") from error
+    reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    raise BuildError(f"{shlex.join(compiler)} failed: {reason}")

@@ -1,0 +1,273 @@
+// Which edge goes into which lane of which block, and who may work on what at the same time.
+//
+// Edges of one graph, or of several small graphs, make a unit; a unit is solved to the end before its memory is used
+// again, so small graphs never leave the cache. The nodes of a large graph are cut into groups, and its edges into
+// tiles: one for each pair of groups. Tiles without a common group touch different totals, so threads that take them
+// in rounds, as in a round-robin tournament, need neither locks nor buffers of their own, and every node adds up its
+// messages in the same order however many threads there are: the same bits every time.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+struct Tile {
+    int64_t first, last;  // blocks
+};
+
+struct Unit {
+    int64_t first_block = 0, last_block = 0;
+    int64_t first_row = 0, last_row = 0;
+    int64_t first_graph = 0, last_graph = 0;
+    int groups = 1;
+    std::vector<int64_t> group_rows;         // [groups + 1]: where the rows of a group begin, counted from first_row
+    std::vector<std::vector<Tile>> rounds;   // [round][tile]; round 0 holds the tiles within one group
+    bool shared = false;                     // all threads work on it together
+
+    int64_t blocks() const { return last_block - first_block; }
+    int64_t rows() const { return last_row - first_row; }
+};
+
+struct Plan {
+    std::vector<Unit> units;
+    std::vector<int32_t> edge, source, target, slot;  // [blocks * lanes]; edge -1: an empty lane
+    std::vector<uint32_t> live;                       // [blocks]: bits of the lanes in use
+    std::vector<int32_t> row_node;                    // node of a row; -1: a row for empty lanes to play with
+    std::vector<int32_t> graphs;                      // graphs of the units, one unit after the other
+};
+
+struct Sizes {
+    int64_t nodes, edges, graphs, replicas;
+    int lanes, threads;
+    int64_t edge_bytes;  // of one edge in a block: table and messages
+    int64_t row_bytes;   // of one node in the totals
+};
+
+constexpr int64_t LARGE = 2048;            // edges: graphs of fewer are not worth cutting up
+constexpr int64_t BUNDLE_BYTES = 1 << 17;  // small graphs solved together: well within a core's own cache
+constexpr int64_t NEAR_BUCKET = 1 << 14;   // totals of a bucket of nodes: two of them fit the first-level cache
+constexpr int64_t FAR_BUCKET = 1 << 20;    // where there are too many nodes for that: the second level
+constexpr int64_t OWN_CACHE = 1 << 20;     // totals up to this stay in a core's own cache whatever the order
+constexpr int MAX_TEAM = 16;               // threads on one graph: beyond, waiting for each other costs too much
+
+class Planner {
+  public:
+    Planner(const Sizes& sizes, const int64_t* source, const int64_t* target, const int64_t* graph)
+        : sizes(sizes), source(source), target(target), row_of(sizes.nodes, -1) {
+        std::vector<int64_t> start(sizes.graphs + 1, 0);
+        for (int64_t e = 0; e < sizes.edges; ++e) ++start[graph[e] + 1];
+        std::partial_sum(start.begin(), start.end(), start.begin());
+        order.resize(sizes.edges);
+        std::vector<int64_t> next(start.begin(), start.end() - 1);
+        for (int64_t e = 0; e < sizes.edges; ++e) order[next[graph[e]]++] = int32_t(e);
+
+        reserve();
+        for (int64_t g = 0; g < sizes.graphs; ++g) {
+            const int64_t count = start[g + 1] - start[g];
+            if (count == 0) continue;
+            if (count >= LARGE) {
+                close_bundle();
+                add_large(g, start[g], start[g + 1]);
+            } else {
+                add_small(g, start[g], start[g + 1]);
+            }
+        }
+        close_bundle();
+    }
+    Plan plan;
+
+  private:
+    const Sizes sizes;
+    const int64_t *source, *target;
+    std::vector<int32_t> row_of, degree, order;
+    Unit bundle;
+    bool open = false;
+
+    void reserve() {
+        const int64_t lanes = sizes.edges + sizes.edges / 4 + 64 * sizes.lanes;
+        for (auto* list : {&plan.edge, &plan.source, &plan.target, &plan.slot}) list->reserve(lanes);
+        plan.row_node.reserve(std::min(sizes.nodes, 2 * sizes.edges) + sizes.edges / 64 + 64);
+    }
+
+    struct Record {
+        int32_t source, target, edge;  // rows, counted from the beginning of their unit; edge of the input
+    };
+    void push(const Record& record, int32_t slot) {
+        plan.edge.push_back(record.edge);
+        plan.source.push_back(record.source);
+        plan.target.push_back(record.target);
+        plan.slot.push_back(slot);
+    }
+    int32_t row(const Unit& unit, int64_t node) {
+        if (row_of[node] < 0) {
+            row_of[node] = int32_t(int64_t(plan.row_node.size()) - unit.first_row);
+            plan.row_node.push_back(int32_t(node));
+        }
+        return row_of[node];
+    }
+    // Empty lanes up to the end of the block, which write to a row of their own.
+    void fill_block(int32_t spare) {
+        while (plan.edge.size() % sizes.lanes) push({spare, spare, -1}, 0);
+    }
+    int64_t blocks() const { return int64_t(plan.edge.size()) / sizes.lanes; }
+    void note_live(int64_t first) {
+        for (int64_t b = first; b < blocks(); ++b) {
+            uint32_t bits = 0;
+            for (int l = 0; l < sizes.lanes; ++l) bits |= uint32_t(plan.edge[b * sizes.lanes + l] >= 0) << l;
+            plan.live.push_back(bits);
+        }
+    }
+    Unit begin() const {
+        Unit unit;
+        unit.first_block = blocks();
+        unit.first_row = int64_t(plan.row_node.size());
+        unit.first_graph = int64_t(plan.graphs.size());
+        return unit;
+    }
+    void end(Unit& unit) {
+        unit.last_block = blocks();
+        unit.last_row = int64_t(plan.row_node.size());
+        unit.last_graph = int64_t(plan.graphs.size());
+        note_live(unit.first_block);
+        plan.units.push_back(std::move(unit));
+    }
+
+    // ---- small graphs: several to a unit
+
+    int32_t spare_row = 0;
+    void add_small(int64_t graph, int64_t first, int64_t last) {
+        if (!open) {
+            bundle = begin();
+            plan.row_node.push_back(-1);
+            spare_row = 0;
+            open = true;
+        }
+        // A graph that just misses the end of a block starts a new one: graphs in different blocks stop for themselves.
+        const int64_t left = (sizes.lanes - plan.edge.size() % sizes.lanes) % sizes.lanes;
+        if (last - first > left && 4 * left <= sizes.lanes) fill_block(spare_row);
+        const int32_t slot = int32_t(int64_t(plan.graphs.size()) - bundle.first_graph);
+        for (int64_t n = first; n < last; ++n) {
+            const int32_t e = order[n];
+            push({row(bundle, source[e]), row(bundle, target[e]), e}, slot);
+        }
+        plan.graphs.push_back(int32_t(graph));
+        const int64_t used = int64_t(plan.edge.size()) - bundle.first_block * sizes.lanes;
+        if (used * sizes.edge_bytes >= BUNDLE_BYTES) close_bundle();
+    }
+    void close_bundle() {
+        if (!open) return;
+        fill_block(spare_row);
+        bundle.group_rows = {0, int64_t(plan.row_node.size()) - bundle.first_row};
+        bundle.rounds = {{Tile{bundle.first_block, blocks()}}};
+        end(bundle);
+        open = false;
+    }
+
+    // ---- a large graph: groups and tiles
+
+    void add_large(int64_t graph, int64_t first, int64_t last) {
+        Unit unit = begin();
+        const int team = std::min(sizes.threads, MAX_TEAM);
+        const int groups = unit.groups = std::max(4, 2 * team);
+        const std::vector<int32_t> group_of = add_groups(unit, first, last);
+        plan.graphs.push_back(int32_t(graph));
+        unit.shared = team > 1 && 4 * team * (last - first) > sizes.edges * sizes.replicas;
+
+        // Tile numbers in the order of their rounds: pairs by the circle method.
+        std::vector<int32_t> tile_of(groups * groups);
+        std::vector<int> tiles_in_round = {groups};
+        int tile = 0;
+        for (int g = 0; g < groups; ++g) tile_of[g * groups + g] = tile++;
+        for (int r = 0; r < groups - 1; ++r) {
+            for (int k = 0; k < groups / 2; ++k) {
+                const int a = k == 0 ? groups - 1 : (r + k) % (groups - 1);
+                const int b = (r - k + groups - 1) % (groups - 1);
+                tile_of[a * groups + b] = tile_of[b * groups + a] = tile++;
+            }
+            tiles_in_round.push_back(groups / 2);
+        }
+
+        // Within a tile: edges between the same two buckets of nodes after each other, so that totals stay near.
+        const int64_t near = unit_rows(unit) * sizes.row_bytes > OWN_CACHE ? FAR_BUCKET : NEAR_BUCKET;
+        int shift = 0;
+        while ((sizes.row_bytes << (shift + 1)) <= near) ++shift;
+        const int64_t buckets = (unit_rows(unit) >> shift) + 1;
+        std::vector<Record> records(last - first), sorted(last - first);
+        for (int64_t n = first; n < last; ++n)
+            records[n - first] = {row_of[source[order[n]]], row_of[target[order[n]]], order[n]};
+        const auto tile_number = [&](const Record& r) {
+            return tile_of[group_of[r.source] * groups + group_of[r.target]];
+        };
+        counting_sort(records, sorted, buckets, [&](const Record& r) { return r.target >> shift; });
+        counting_sort(sorted, records, tile * buckets,
+                      [&](const Record& r) { return tile_number(r) * buckets + (r.source >> shift); });
+
+        size_t n = 0;
+        tile = 0;
+        for (int count : tiles_in_round) {
+            std::vector<Tile> round;
+            for (int k = 0; k < count; ++k, ++tile) {
+                Tile range{blocks(), 0};
+                int32_t spare = 0;
+                if (n < records.size()) spare = int32_t(unit.group_rows[group_of[records[n].source] + 1] - 1);
+                for (; n < records.size() && tile_number(records[n]) == tile; ++n) push(records[n], 0);
+                fill_block(spare);
+                range.last = blocks();
+                round.push_back(range);
+            }
+            unit.rounds.push_back(std::move(round));
+        }
+        end(unit);
+    }
+    int64_t unit_rows(const Unit& unit) const { return int64_t(plan.row_node.size()) - unit.first_row; }
+
+    // Rows for the nodes of a graph in their own order, cut into groups with about as many arcs each.
+    std::vector<int32_t> add_groups(Unit& unit, int64_t first, int64_t last) {
+        constexpr int32_t SEEN = -2;
+        int64_t low = sizes.nodes, high = 0;
+        std::vector<int32_t> nodes;
+        degree.resize(sizes.nodes, 0);
+        for (int64_t n = first; n < last; ++n)
+            for (int64_t node : {source[order[n]], target[order[n]]}) {
+                if (row_of[node] != SEEN) nodes.push_back(int32_t(node)), row_of[node] = SEEN;
+                ++degree[node];
+                low = std::min(low, node), high = std::max(high, node);
+            }
+        if (high - low < 8 * int64_t(nodes.size())) {  // nearly all numbers in between: no need to sort
+            nodes.clear();
+            for (int64_t node = low; node <= high; ++node)
+                if (row_of[node] == SEEN) nodes.push_back(int32_t(node));
+        } else {
+            std::sort(nodes.begin(), nodes.end());
+        }
+
+        std::vector<int32_t> group_of;
+        unit.group_rows = {0};
+        int64_t arcs = 0;
+        const int64_t share = (2 * (last - first) + unit.groups - 1) / unit.groups;
+        const auto close_group = [&] {
+            plan.row_node.push_back(-1);
+            group_of.push_back(int32_t(unit.group_rows.size()) - 1);
+            unit.group_rows.push_back(unit_rows(unit));
+        };
+        for (int32_t node : nodes) {
+            row_of[node] = int32_t(unit_rows(unit));
+            plan.row_node.push_back(node);
+            group_of.push_back(int32_t(unit.group_rows.size()) - 1);
+            arcs += degree[node];
+            while (int64_t(unit.group_rows.size()) < unit.groups && arcs >= share * int64_t(unit.group_rows.size()))
+                close_group();
+        }
+        while (int64_t(unit.group_rows.size()) <= unit.groups) close_group();
+        return group_of;
+    }
+
+    // Stable, and linear in the number of records.
+    template <class Key>
+    static void counting_sort(const std::vector<Record>& from, std::vector<Record>& to, int64_t keys, Key key) {
+        std::vector<int64_t> next(keys + 1, 0);
+        for (const Record& record : from) ++next[key(record) + 1];
+        std::partial_sum(next.begin(), next.end(), next.begin());
+        for (const Record& record : from) to[next[key(record)]++] = record;
+    }
+};

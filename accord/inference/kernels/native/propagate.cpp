@@ -1,0 +1,53 @@
+// Loopy belief propagation on CPUs, called from Python with plain pointers. See docs/adr/0004-fused-cpu-kernel.md.
+#include <exception>
+
+#include "solver.hpp"
+
+template <class R> int propagate(Arguments& a) try {
+    const int threads = int(std::max<int64_t>(1, a.threads));
+    const int K = int(a.states);
+    constexpr int64_t each = sizeof(R);
+    const int64_t edge_bytes = (K * K + 4 * K) * each, row_bytes = 2 * Solver<R>::padded_states(K, false) * each;
+    const Sizes sizes{a.nodes, a.edges, a.graphs, a.replicas, WIDTH<R>, threads, edge_bytes, row_bytes};
+    const Planner planner(sizes, a.source, a.target, a.graph);
+    const Plan& plan = planner.plan;
+    std::atomic<int64_t> stuck{-1}, next{0};
+    std::atomic<bool> failed{false};
+
+    std::vector<const Unit*> together, alone;
+    for (const Unit& unit : plan.units) (unit.shared ? together : alone).push_back(&unit);
+    Solver<R> common(a, plan);
+    for (const Unit* unit : together) common.reserve(*unit);
+    Barrier barrier(threads);
+    const auto work = [&](int rank) {
+        const Team team{rank, threads, threads > 1 ? &barrier : nullptr};
+        for (const Unit* unit : together)
+            for (int64_t r = 0; r < a.replicas; ++r) {
+                if (stuck.load() >= 0) return;
+                common.solve(*unit, r, team, stuck);
+            }
+        try {
+            std::unique_ptr<Solver<R>> own;
+            const int64_t tasks = int64_t(alone.size()) * a.replicas;
+            for (int64_t task = next++; task < tasks && stuck.load() < 0; task = next++) {
+                if (!own) own = std::make_unique<Solver<R>>(a, plan);
+                const Unit& unit = *alone[task / a.replicas];
+                own->reserve(unit);
+                own->solve(unit, task % a.replicas, Team{}, stuck);
+            }
+        } catch (const std::bad_alloc&) {
+            failed = true;
+        }
+    };
+    std::vector<std::thread> crew;
+    for (int rank = 1; rank < threads; ++rank) crew.emplace_back(work, rank);
+    work(0);
+    for (auto& thread : crew) thread.join();
+    a.stuck = stuck.load();
+    return failed ? 1 : 0;
+} catch (const std::exception&) {
+    return 1;
+}
+
+extern "C" int accord_propagate_float32(Arguments* a) { return propagate<float>(*a); }
+extern "C" int accord_propagate_float64(Arguments* a) { return propagate<double>(*a); }

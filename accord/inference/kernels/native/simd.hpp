@@ -1,0 +1,198 @@
+// Vectors as wide as the machine's registers, their exp and log, and rows of a matrix turned into columns.
+//
+// Written with the vector extensions that gcc and clang share, so that they run anywhere. Lane l of every vector
+// belongs to edge l of a block.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <utility>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+#define INLINE inline __attribute__((always_inline))
+
+template <class R, int N> struct VectorOf { typedef R type __attribute__((vector_size(N * sizeof(R)))); };
+template <class R, int N> using Vec = typename VectorOf<R, N>::type;
+#if defined(__AVX512F__)
+constexpr int REGISTER_BYTES = 64;
+#elif defined(__AVX__)
+constexpr int REGISTER_BYTES = 32;
+#else
+constexpr int REGISTER_BYTES = 16;
+#endif
+template <class R> constexpr int WIDTH = REGISTER_BYTES / sizeof(R);
+template <class R> using Lanes = Vec<R, WIDTH<R>>;
+template <class R> struct IntegerOf;
+template <> struct IntegerOf<float> { using type = int32_t; };
+template <> struct IntegerOf<double> { using type = int64_t; };
+template <class R> using Mask = Vec<typename IntegerOf<R>::type, WIDTH<R>>;  // -1 or 0 in each lane
+template <class R> constexpr R INF = std::numeric_limits<R>::infinity();
+
+// ---- loads, stores, masks -----------------------------------------------------------------------------------------
+
+template <class V, class R> INLINE V load_as(const R* from) {
+    V value;
+    __builtin_memcpy(&value, from, sizeof value);
+    return value;
+}
+template <class R> INLINE Lanes<R> load(const R* from) { return load_as<Lanes<R>>(from); }
+template <class V, class R> INLINE void store(R* to, V value) { __builtin_memcpy(to, &value, sizeof value); }
+template <class R> INLINE Lanes<R> splat(R value) { return value - Lanes<R>{}; }
+
+template <class R> INLINE Lanes<R> larger(Lanes<R> a, Lanes<R> b) {
+#if defined(__AVX512F__)
+    // A comparison and a blend are two instructions where the hardware has one.
+    if constexpr (sizeof(R) == 4) return (Lanes<R>)_mm512_max_ps((__m512)a, (__m512)b);
+    else return (Lanes<R>)_mm512_max_pd((__m512d)a, (__m512d)b);
+#else
+    return a > b ? a : b;
+#endif
+}
+template <class R> INLINE Lanes<R> smaller(Lanes<R> a, Lanes<R> b) { return -larger<R>(-a, -b); }
+template <class R> INLINE Lanes<R> magnitude(Lanes<R> a) {
+    constexpr auto sign = std::numeric_limits<typename IntegerOf<R>::type>::min();
+    return (Lanes<R>)((Mask<R>)a & ~(sign - Mask<R>{}));
+}
+// The magnitude of one number with the sign of another.
+template <class R> INLINE Lanes<R> with_sign(Lanes<R> value, Lanes<R> from) {
+    constexpr auto sign = std::numeric_limits<typename IntegerOf<R>::type>::min();
+    return (Lanes<R>)((Mask<R>)magnitude<R>(value) | ((Mask<R>)from & (sign - Mask<R>{})));
+}
+template <class R> INLINE bool any(Mask<R> mask) {
+#if defined(__AVX512F__)
+    return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+#else
+    typename IntegerOf<R>::type found = 0;
+    for (int l = 0; l < WIDTH<R>; ++l) found |= mask[l];
+    return found != 0;
+#endif
+}
+template <class R> INLINE R reduce_max(Lanes<R> a) {
+    R best = a[0];
+    for (int l = 1; l < WIDTH<R>; ++l) best = a[l] > best ? a[l] : best;
+    return best;
+}
+// Lanes whose bit is set.
+template <class R, int... L> INLINE Mask<R> lanes_of(uint32_t bits, std::integer_sequence<int, L...>) {
+    using I = typename IntegerOf<R>::type;
+    const Mask<R> bit = {(I(1) << L)...};
+    return ((I(bits) - Mask<R>{}) & bit) != 0;
+}
+template <class R> INLINE Mask<R> lanes_of(uint32_t bits) {
+    return lanes_of<R>(bits, std::make_integer_sequence<int, WIDTH<R>>{});
+}
+template <class R> constexpr uint32_t ALL_LANES = (1u << WIDTH<R>) - 1;
+
+// ---- exp and log --------------------------------------------------------------------------------------------------
+
+// exp(x) for x <= 0, but never less than the smallest normal number or so: what -inf gives counts for nothing in a sum
+// of its betters. x = n log 2 + r with |r| <= log(2)/2.
+INLINE Lanes<float> exp_positive(Lanes<float> x) {
+    const float shift = 12582912.0f;  // adding 1.5 * 2^23 rounds to a whole number
+    const Lanes<float> y = larger<float>(x, splat(-87.0f));
+    const Lanes<float> shifted = y * 1.44269504f + shift, n = shifted - shift;
+    const Lanes<float> r = y - n * 0.693147181f;  // log 2 rounded: 4e-6 of the result where that is smallest
+    Lanes<float> p = 0.00139476056f * r + 0.00836987309f;  // least squares at Chebyshev nodes: 4e-9
+    p = p * r + 0.0416662467f;
+    p = p * r + 0.166665099f;
+    p = p * r + 0.500000009f;
+    p = p * (r * r) + r + 1.0f;
+    return (Lanes<float>)((Mask<float>)p + (((Mask<float>)shifted) << 23));
+}
+INLINE Lanes<double> exp_positive(Lanes<double> x) {
+    const double shift = 6755399441055744.0;  // 1.5 * 2^52
+    const Lanes<double> y = larger<double>(x, splat(-708.0));
+    const Lanes<double> shifted = y * 1.4426950408889634 + shift, n = shifted - shift;
+    const Lanes<double> r = (y - n * 0.6931471803691238) - n * 1.9082149292705877e-10;
+    Lanes<double> p = r * (1.0 / 6227020800) + 1.0 / 479001600;  // Taylor
+    for (double c : {1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120,
+                     1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0})
+        p = p * r + c;
+    return (Lanes<double>)((Mask<double>)p + (((Mask<double>)shifted) << 52));
+}
+// The same, exactly 0 for -inf and where the result would leave the normal numbers.
+template <class R> INLINE Lanes<R> exp(Lanes<R> x) {
+    return x < (sizeof(R) == 4 ? R(-87) : R(-708)) ? Lanes<R>{} : exp_positive(x);
+}
+
+// log(x) for normal x > 0; zero gives some number below -87 (float) or -708 (double): see `log_or_barred`.
+// x = 2^e m with m from sqrt(1/2) to sqrt(2).
+INLINE Lanes<float> log(Lanes<float> x) {
+    Mask<float> exponent = ((Mask<float>)x - 0x3f3504f3) >> 23;
+    Lanes<float> f = (Lanes<float>)((Mask<float>)x - (exponent << 23)) - 1.0f;
+    Lanes<float> e = __builtin_convertvector(exponent, Lanes<float>);
+    Lanes<float> p = -0.0973146489f * f + 0.16239445f;
+    p = p * f - 0.173890932f;
+    p = p * f + 0.199029533f;
+    p = p * f - 0.249567739f;
+    p = p * f + 0.333347268f;
+    p = p * f - 0.500007056f;
+    return e * 0.693147181f + (p * (f * f) + f);
+}
+INLINE Lanes<double> log(Lanes<double> x) {
+    Mask<double> exponent = ((Mask<double>)x - 0x3fe6a09e667f3bcd) >> 52;
+    Lanes<double> f = (Lanes<double>)((Mask<double>)x - (exponent << 52)) - 1.0;
+    Lanes<double> e = __builtin_convertvector(exponent, Lanes<double>);
+    Lanes<double> s = f / (2.0 + f), square = s * s;  // log m = 2 artanh(s)
+    Lanes<double> p = square * (1.0 / 21) + 1.0 / 19;
+    for (double c : {1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3}) p = p * square + c;
+    return e * 0.6931471805599453 + (2.0 * s * square * p + 2.0 * s);
+}
+template <class R> INLINE Lanes<R> log_or_barred(Lanes<R> x) { return x > R(0) ? log(x) : splat(-INF<R>); }
+
+// ---- rows to columns ----------------------------------------------------------------------------------------------
+
+// Swap bit H of the register number with bit H of the lane number, for one pair of registers.
+template <class R, int H, int... L>
+INLINE void swap_bit(Lanes<R>& a, Lanes<R>& b, std::integer_sequence<int, L...>) {
+    constexpr int W = WIDTH<R>;
+    Lanes<R> low = __builtin_shufflevector(a, b, ((L & H) ? W + L - H : L)...);
+    b = __builtin_shufflevector(a, b, ((L & H) ? W + L : L + H)...);
+    a = low;
+}
+// Transpose the N x N matrices that lie side by side in N registers. Its own inverse.
+template <class R, int N, int H = 1> INLINE void transpose(Lanes<R>* rows) {
+    if constexpr (H < N) {
+#pragma GCC unroll 16
+        for (int i = 0; i < N; ++i)
+            if (!(i & H)) swap_bit<R, H>(rows[i], rows[i + H], std::make_integer_sequence<int, WIDTH<R>>{});
+        transpose<R, N, 2 * H>(rows);
+    }
+}
+
+template <class V, int... L> INLINE auto concatenate(V a, V b, std::integer_sequence<int, L...>) {
+    return __builtin_shufflevector(a, b, L...);
+}
+// The rows first, first + step, ... of a matrix, N numbers each, side by side in COUNT * N lanes.
+template <class R, int N, int COUNT>
+INLINE auto side_by_side(const R* matrix, int64_t stride, const int32_t* rows, int step) {
+    if constexpr (COUNT == 1) return load_as<Vec<R, N>>(matrix + int64_t(uint32_t(rows[0])) * stride);
+    else
+        return concatenate(side_by_side<R, N, COUNT / 2>(matrix, stride, rows, step),
+                           side_by_side<R, N, COUNT / 2>(matrix, stride, rows + step * (COUNT / 2), step),
+                           std::make_integer_sequence<int, COUNT * N>{});
+}
+// columns[k][l] = matrix[rows[l]][k] for k < N, where N is a power of two and at most the number of lanes.
+template <class R, int N> INLINE void gather(const R* matrix, int64_t stride, const int32_t* rows, Lanes<R>* columns) {
+#pragma GCC unroll 16
+    for (int i = 0; i < N; ++i) columns[i] = side_by_side<R, N, WIDTH<R> / N>(matrix, stride, rows + i, N);
+    transpose<R, N>(columns);
+}
+template <class R, int N, int S, int... L>
+INLINE void add_slice(R* to, Lanes<R> from, std::integer_sequence<int, L...>) {
+    store(to, load_as<Vec<R, N>>(to) + __builtin_shufflevector(from, from, (S * N + L)...));
+}
+template <class R, int N, int... S>
+INLINE void add_slices(R* matrix, int64_t stride, const int32_t* rows, Lanes<R> from,
+                       std::integer_sequence<int, S...>) {
+    const auto lanes = std::make_integer_sequence<int, N>{};
+    (add_slice<R, N, S>(matrix + int64_t(uint32_t(rows[S * N])) * stride, from, lanes), ...);
+}
+// matrix[rows[l]][k] += columns[k][l]; a row may be named more than once. Spoils the columns.
+template <class R, int N> INLINE void scatter_add(R* matrix, int64_t stride, const int32_t* rows, Lanes<R>* columns) {
+    transpose<R, N>(columns);
+#pragma GCC unroll 16
+    for (int i = 0; i < N; ++i)
+        add_slices<R, N>(matrix, stride, rows + i, columns[i], std::make_integer_sequence<int, WIDTH<R> / N>{});
+}

@@ -1,0 +1,325 @@
+// One synchronous sweep over blocks of edges: both messages of every edge, from the totals of the sweep before.
+//
+// A block is as many edges as a register has lanes (16 floats or 8 doubles with AVX-512), one in each lane. It reads
+// what its end nodes believed (old totals), replaces its messages in place, and adds them to the new totals, so one pass
+// over the tables does a whole sweep.
+//
+//   table    [states * states][lanes]   see `entry`; exp(potential - max), or logs where those would underflow
+//   messages [2][states][lanes]         normalised logs; 0 runs source -> target, 1 target -> source
+//   totals   [rows][2][padded]          old and new next to each other: one cache line for small problems
+#pragma once
+#include "simd.hpp"
+
+constexpr int MAX_STATES = 64;
+constexpr int CHUNK = 8;  // columns of a table in registers at a time: with their sums and inputs 16 of 32 registers
+
+// Log-tables may span this much before exp(potential - max) needs the log-space path: whatever the cavities are, the
+// best source state alone then gives every sum at least exp(-span), and terms lost below the smallest normal number
+// are less than float rounding.
+template <class R> constexpr R WIDEST = sizeof(R) == 4 ? R(60) : R(600);
+// Where forbidden pairs break that argument, sums below this are recomputed in log space.
+template <class R> constexpr R SMALLEST = sizeof(R) == 4 ? R(1e-20) : R(1e-250);
+
+template <class R> struct Sweep {
+    int states;
+    int padded;              // numbers in a row of totals
+    int64_t stride;          // from one row of totals to the next
+    const int32_t* source;   // [blocks][lanes]: rows of totals
+    const int32_t* target;
+    R* tables;
+    R* messages;
+    R* totals;
+    const R* weights;        // [blocks][lanes]: appearance probabilities; null where all are 1
+    const R* biases;         // [blocks][2][lanes]: two states only
+    const uint8_t* in_logs;  // [blocks]: tables held as logs
+    const uint32_t* live;    // [blocks]: lanes that may change
+    R* residual;             // [blocks or 1][lanes]: largest change of a log-message so far
+    int64_t residual_step;   // 0: one row for all blocks
+    R damping;
+    int64_t* stuck;          // set to a lane whose message has no state left
+    bool prefetch;           // the totals do not stay in cache by themselves
+};
+
+// Position of entry (i, j) in a block's table: chunks of columns one after the other, so that they are read in order.
+INLINE int64_t entry(int states, int i, int j) {
+    int chunk = j / CHUNK * CHUNK, width = states - chunk < CHUNK ? states - chunk : CHUNK;
+    return int64_t(chunk) * states + i * width + (j - chunk);
+}
+
+constexpr int pad(int states) { return states <= 1 ? 1 : 2 * pad((states + 1) / 2); }  // next power of two
+
+// ---- totals -------------------------------------------------------------------------------------------------------
+
+// P: numbers in a row where known when compiled, and then the stride is too, which saves a multiplication for each row.
+template <class R, int P>
+INLINE void gather_totals(const R* totals, int64_t stride, int padded, const int32_t* rows, Lanes<R>* out) {
+    constexpr int W = WIDTH<R>;
+    if constexpr (P > 0 && P <= W) gather<R, P>(totals, 2 * P, rows, out);
+    else
+        for (int k = 0; k < padded; k += W) gather<R, W>(totals + k, stride, rows, out + k);
+}
+template <class R, int P>
+INLINE void add_totals(R* totals, int64_t stride, int padded, const int32_t* rows, Lanes<R>* in) {
+    constexpr int W = WIDTH<R>;
+    if constexpr (P > 0 && P <= W) scatter_add<R, P>(totals, 2 * P, rows, in);
+    else
+        for (int k = 0; k < padded; k += W) scatter_add<R, W>(totals + k, stride, rows, in + k);
+}
+
+// How far the rows of a coming block are away; far enough for memory, near enough not to be evicted again.
+constexpr int AHEAD = 6;
+template <class R> INLINE void prefetch_totals(const Sweep<R>& s, int64_t block, int64_t last) {
+    if (!s.prefetch || block + AHEAD >= last) return;
+    const int64_t lines = s.stride * int64_t(sizeof(R));
+    for (const int32_t* rows : {s.source + (block + AHEAD) * WIDTH<R>, s.target + (block + AHEAD) * WIDTH<R>})
+        for (int l = 0; l < WIDTH<R>; ++l)
+            for (int64_t line = 0; line < lines; line += 64)
+                __builtin_prefetch((const char*)(s.totals + rows[l] * s.stride) + line, 1);
+}
+
+// ---- sums over states ---------------------------------------------------------------------------------------------
+
+// One chunk of a table for both directions: forward sums over i go to `forward`, backward sums over j to `backward`.
+template <class R, bool MAX, int C>
+INLINE void chunk_pass(int states, bool first, const R* table, const Lanes<R>* near, const Lanes<R>* far,
+                       Lanes<R>* forward, Lanes<R>* backward) {
+    constexpr int W = WIDTH<R>;
+    Lanes<R> sum[C], other[C];
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) sum[c] = MAX ? splat(-INF<R>) : Lanes<R>{}, other[c] = far[c];
+#pragma GCC unroll 8
+    for (int i = 0; i < states; ++i) {
+        Lanes<R> mine = near[i], back = first ? (MAX ? splat(-INF<R>) : Lanes<R>{}) : backward[i];
+#pragma GCC unroll 8
+        for (int c = 0; c < C; ++c) {
+            Lanes<R> value = load(table + (i * C + c) * W);
+            // The same entry of the next block: large tables come from memory faster when asked for this early.
+            if (states > CHUNK) __builtin_prefetch(table + (i * C + c) * W + int64_t(states) * states * W, 0, 2);
+            if constexpr (MAX) {
+                sum[c] = larger<R>(sum[c], value + mine);
+                back = larger<R>(back, value + other[c]);
+            } else {
+                sum[c] += value * mine;
+                back += value * other[c];
+            }
+        }
+        backward[i] = back;
+    }
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) forward[c] = sum[c];
+}
+
+template <class R, int K, bool MAX>
+INLINE void table_pass(int states, const R* table, const Lanes<R>* near, const Lanes<R>* far, Lanes<R>* forward,
+                       Lanes<R>* backward) {
+    if constexpr (K > 0) {
+        chunk_pass<R, MAX, K>(K, true, table, near, far, forward, backward);
+    } else {
+        for (int j = 0; j < states; j += CHUNK) {
+            const R* part = table + int64_t(j) * states * WIDTH<R>;
+            switch (states - j) {
+#define REST(C) case C: chunk_pass<R, MAX, C>(states, j == 0, part, near, far + j, forward + j, backward); break;
+                REST(1) REST(2) REST(3) REST(4) REST(5) REST(6) REST(7)
+#undef REST
+                default: chunk_pass<R, MAX, CHUNK>(states, j == 0, part, near, far + j, forward + j, backward);
+            }
+        }
+    }
+}
+
+// log sum_i exp(potential + cavity) without leaving log space: for tables that span too much, and to tell a sum that
+// underflowed from one that is zero. Slow and rare. `near` and `far` are log-cavities here.
+template <class R, bool LINEAR>
+__attribute__((noinline)) void log_pass(int states, const R* table, const R* near, const R* far, R* forward,
+                                        R* backward) {
+    constexpr int W = WIDTH<R>;
+    for (int direction = 0; direction < 2; ++direction) {
+        const R* cavity = direction == 0 ? near : far;
+        R* out = direction == 0 ? forward : backward;
+        for (int j = 0; j < states; ++j) {
+            auto term = [&](int i) {
+                Lanes<R> value = load(table + (direction == 0 ? entry(states, i, j) : entry(states, j, i)) * W);
+                if constexpr (LINEAR) value = log_or_barred<R>(value);
+                return value + load(cavity + i * W);
+            };
+            Lanes<R> best = splat(-INF<R>), sum{};
+            for (int i = 0; i < states; ++i) best = larger<R>(best, term(i));
+            Lanes<R> level = best == -INF<R> ? Lanes<R>{} : best;
+            for (int i = 0; i < states; ++i) sum += exp<R>(term(i) - level);
+            store(out + j * W, level + log_or_barred<R>(sum));
+        }
+    }
+}
+
+template <class R> INLINE Lanes<R> largest(const Lanes<R>* values, int states) {
+    Lanes<R> best = values[0];
+#pragma GCC unroll 8
+    for (int k = 1; k < states; ++k) best = larger<R>(best, values[k]);
+    return best;
+}
+template <class R> INLINE Lanes<R> finite(Lanes<R> level) { return level == -INF<R> ? Lanes<R>{} : level; }
+
+// Log-messages that sum to one, or whose best state is 0.
+template <class R, bool MAX> INLINE void normalise(int states, Lanes<R>* values) {
+    Lanes<R> level = finite<R>(largest<R>(values, states));
+    if constexpr (!MAX) {
+        Lanes<R> sum{};
+        for (int k = 0; k < states; ++k) sum += exp<R>(values[k] - level);
+        level += log(larger<R>(sum, splat(std::numeric_limits<R>::min())));
+    }
+    for (int k = 0; k < states; ++k) values[k] -= level;
+}
+
+// Remember a lane that has no state left: the lowest, so that the message does not depend on who found it first.
+template <class R>
+__attribute__((noinline)) void report_stuck(const Sweep<R>& s, int64_t block, int side, Lanes<R> possible) {
+    for (int l = 0; l < WIDTH<R>; ++l) {
+        if (possible[l] != -INF<R>) continue;
+        const int64_t lane = (block * WIDTH<R> + l) * 2 + side;
+        int64_t seen = __atomic_load_n(s.stuck, __ATOMIC_RELAXED);
+        while ((seen < 0 || lane < seen) &&
+               !__atomic_compare_exchange_n(s.stuck, &seen, lane, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+        return;
+    }
+}
+
+// ---- the sweep ----------------------------------------------------------------------------------------------------
+
+// What the messages of a block become. K: number of states known when compiled, or 0. BARRED: some messages are -inf,
+// and totals carry a second row that counts the infinities, since -inf cannot be taken out of a sum again.
+template <class R, int K, bool MAX, bool BARRED>
+void sweep_blocks(const Sweep<R>& s, int64_t first, int64_t last, int parity) {
+    constexpr int W = WIDTH<R>, P = K > 0 ? pad(K) : 0, ROOM = K > 0 ? P : MAX_STATES;
+    const int states = K > 0 ? K : s.states, padded = K > 0 ? P : s.padded;
+    const R* old_totals = s.totals + parity * (s.stride / 2);
+    R* new_totals = s.totals + (1 - parity) * (s.stride / 2);
+    for (int64_t block = first; block < last; ++block) {
+        const uint32_t live = s.live[block];
+        if (!live) continue;
+        prefetch_totals(s, block, last);
+        const int32_t* ends[2] = {s.target + block * W, s.source + block * W};
+        R* messages = s.messages + block * 2 * states * W;
+        const R* table = s.tables + block * states * states * W;
+
+        // Cavity: take out what the other end said, or its own evidence echoes back. cavity[0] belongs to the source.
+        Lanes<R> cavity[2][ROOM], said[2][ROOM];
+#pragma GCC unroll 2
+        for (int side = 0; side < 2; ++side) {
+            const R* heard = messages + (1 - side) * states * W;
+            gather_totals<R, P>(old_totals, s.stride, padded, ends[1 - side], cavity[side]);
+            if constexpr (BARRED) {
+                Lanes<R> barred[ROOM];
+                gather_totals<R, P>(old_totals + padded, s.stride, padded, ends[1 - side], barred);
+                for (int k = 0; k < states; ++k) {
+                    Lanes<R> value = load(heard + k * W);
+                    Lanes<R> count = barred[k] - (value == -INF<R> ? splat(R(1)) : Lanes<R>{});
+                    cavity[side][k] = count > R(0.5) ? splat(-INF<R>) : cavity[side][k] - finite<R>(value);
+                }
+            } else {
+#pragma GCC unroll 8
+                for (int k = 0; k < states; ++k) cavity[side][k] -= load(heard + k * W);
+            }
+        }
+
+        bool in_logs = MAX;
+        if constexpr (!MAX) {
+            in_logs = s.in_logs[block];
+            if (in_logs) {
+                log_pass<R, false>(states, table, (R*)cavity[0], (R*)cavity[1], (R*)said[0], (R*)said[1]);
+            } else {
+                Lanes<R> inputs[2][ROOM];
+#pragma GCC unroll 2
+                for (int side = 0; side < 2; ++side) {
+                    Lanes<R> level = largest<R>(cavity[side], states);
+                    if constexpr (BARRED) level = finite<R>(level);
+#pragma GCC unroll 8
+                    for (int k = 0; k < states; ++k) inputs[side][k] = exp_positive(cavity[side][k] - level);
+                }
+                table_pass<R, K, false>(states, table, inputs[0], inputs[1], said[0], said[1]);
+                if constexpr (BARRED) {
+                    Mask<R> tiny{};
+                    for (int side = 0; side < 2; ++side)
+                        for (int k = 0; k < states; ++k) tiny |= said[side][k] < SMALLEST<R>;
+                    in_logs = any<R>(tiny);
+                    if (in_logs)
+                        log_pass<R, true>(states, table, (R*)cavity[0], (R*)cavity[1], (R*)said[0], (R*)said[1]);
+                }
+            }
+        } else {
+            table_pass<R, K, true>(states, table, cavity[0], cavity[1], said[0], said[1]);
+        }
+
+        // Normalise both messages before either is used: twice the independent work for the processor to overlap.
+        if (in_logs) {
+            for (int side = 0; side < 2; ++side) normalise<R, MAX>(states, said[side]);
+        } else {
+            for (int side = 0; side < 2; ++side) {
+                Lanes<R> sum = said[side][0];
+#pragma GCC unroll 8
+                for (int k = 1; k < states; ++k) sum += said[side][k];
+                const Lanes<R> scale = R(1) / sum;
+#pragma GCC unroll 8
+                for (int k = 0; k < states; ++k) said[side][k] *= scale;
+            }
+#pragma GCC unroll 2
+            for (int side = 0; side < 2; ++side)
+#pragma GCC unroll 8
+                for (int k = 0; k < states; ++k)
+                    said[side][k] = BARRED ? log_or_barred<R>(said[side][k]) : log(said[side][k]);
+        }
+        if (s.damping != 0) {
+            for (int side = 0; side < 2; ++side) {
+                for (int k = 0; k < states; ++k) {
+                    const Lanes<R> before = load(messages + (side * states + k) * W);
+                    said[side][k] = s.damping * before + (1 - s.damping) * said[side][k];
+                }
+                normalise<R, MAX>(states, said[side]);
+            }
+        }
+        if (live != ALL_LANES<R>) {
+            const Mask<R> change = lanes_of<R>(live);
+            for (int side = 0; side < 2; ++side)
+                for (int k = 0; k < states; ++k)
+                    said[side][k] = change ? said[side][k] : load(messages + (side * states + k) * W);
+        }
+
+        Lanes<R> moved{};
+#pragma GCC unroll 2
+        for (int side = 0; side < 2; ++side) {
+            Lanes<R>* fresh = said[side];
+            R* kept = messages + side * states * W;
+            Lanes<R> possible = splat(-INF<R>);
+#pragma GCC unroll 8
+            for (int k = 0; k < states; ++k) {
+                Lanes<R> before = load(kept + k * W);
+                Lanes<R> step = magnitude<R>(fresh[k] - before);
+                if constexpr (BARRED) {
+                    step = (before == -INF<R>) & (fresh[k] == -INF<R>) ? Lanes<R>{} : step;
+                    possible = larger<R>(possible, fresh[k]);
+                }
+                moved = larger<R>(moved, step);
+                store(kept + k * W, fresh[k]);
+            }
+            if constexpr (BARRED)
+                if (any<R>(possible == -INF<R>)) report_stuck(s, block, side, possible);
+
+            Lanes<R> weight = s.weights ? load(s.weights + block * W) : splat(R(1));
+            if constexpr (BARRED) {
+                Lanes<R> infinities[ROOM];
+                for (int k = 0; k < padded; ++k) {
+                    bool used = k < states;
+                    infinities[k] = used ? (fresh[k] == -INF<R> ? splat(R(1)) : Lanes<R>{}) : Lanes<R>{};
+                    fresh[k] = used ? weight * finite<R>(fresh[k]) : Lanes<R>{};
+                }
+                add_totals<R, P>(new_totals + padded, s.stride, padded, ends[side], infinities);
+            } else {
+                if (s.weights)
+                    for (int k = 0; k < states; ++k) fresh[k] *= weight;
+                for (int k = states; k < padded; ++k) fresh[k] = Lanes<R>{};
+            }
+            add_totals<R, P>(new_totals, s.stride, padded, ends[side], fresh);
+        }
+        R* residual = s.residual + block * s.residual_step;
+        store(residual, larger<R>(load(residual), moved));
+    }
+}

@@ -1,0 +1,75 @@
+// Memory and threads of the kernel.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <thread>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+// Memory that only grows, aligned for vectors, in large pages where the system has them.
+template <class T> class Buffer {
+  public:
+    T* reserve(int64_t count) {
+        if (count > room) {
+            constexpr size_t page = size_t(1) << 21;
+            const size_t wanted = std::max<size_t>(count * sizeof(T), 64), unit = wanted >= 2 * page ? page : 64;
+            const size_t bytes = (wanted + unit - 1) / unit * unit;
+            held.reset();
+            held.reset(static_cast<T*>(std::aligned_alloc(unit, bytes)));
+            if (!held) throw std::bad_alloc();
+#if defined(__linux__)
+            if (unit == page) madvise(held.get(), bytes, MADV_HUGEPAGE);
+#endif
+            room = count;
+        }
+        return held.get();
+    }
+    T* get() const { return held.get(); }
+
+  private:
+    struct Free {
+        void operator()(T* pointer) const { std::free(pointer); }
+    };
+    std::unique_ptr<T, Free> held;
+    int64_t room = 0;
+};
+
+// Threads that wait for each other between rounds. Waits are short, so they spin before they give way.
+class Barrier {
+  public:
+    explicit Barrier(int size) : size(size) {}
+    void wait() {
+        const unsigned round = generation.load(std::memory_order_acquire);
+        if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == size) {
+            arrived.store(0, std::memory_order_relaxed);
+            generation.fetch_add(1, std::memory_order_release);
+            return;
+        }
+        for (int spins = 0; generation.load(std::memory_order_acquire) == round; ++spins)
+            if (spins > 2000) std::this_thread::yield();
+#if defined(__x86_64__)
+            else __builtin_ia32_pause();
+#endif
+    }
+
+  private:
+    const int size;
+    std::atomic<int> arrived{0};
+    std::atomic<unsigned> generation{0};
+};
+
+struct Team {
+    int rank = 0, size = 1;
+    Barrier* barrier = nullptr;
+    void wait() const {
+        if (barrier) barrier->wait();
+    }
+    // This thread's part of 0..count.
+    int64_t begin(int64_t count) const { return count * rank / size; }
+    int64_t end(int64_t count) const { return count * (rank + 1) / size; }
+};

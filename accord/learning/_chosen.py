@@ -1,0 +1,95 @@
+"""How the node and the edge network combine, and how the field is solved: a few numbers for each replica."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from accord.field import Combination, PairwiseField, Pseudomarginals, blend
+from accord.graphs import Topology
+from accord.inference import Beliefs, propagate, spanning_tree_probabilities
+from accord.inference._options import Semiring
+
+SPANNING = 0.0  # stands for the edge probabilities of the uniform spanning tree
+SEMIRINGS: tuple[Semiring, ...] = ("max", "sum")  # labels are decoded jointly from either's beliefs
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """One value for each replica [*replicas]; all broadcast against each other."""
+
+    sharpness: Tensor  # multiplies the edge scores before the softmax
+    power: Tensor  # of the normaliser
+    node_weight: Tensor  # of the node evidence
+    node_share: Tensor  # of the node network's marginals in the normaliser; the rest are the table's own sums
+    appearance: Tensor  # of every edge in tree-reweighted propagation; 1 is plain, SPANNING the spanning tree's
+    semiring: Tensor  # number in SEMIRINGS
+    sweeps: Tensor
+    score: Tensor  # on validation data; NaN where nothing was chosen
+
+    @classmethod
+    def plain(cls, num_replicas: int, sweeps: int) -> "Chosen":
+        """The paper's combination with the table's own sums, before anything was chosen."""
+        one = torch.ones(num_replicas)
+        return cls(one, one, one, 0 * one, one, 0 * one, sweeps * one, torch.full_like(one, torch.nan))
+
+    @classmethod
+    def from_rows(cls, rows: Tensor, score: Tensor) -> "Chosen":
+        """From rows [*replicas, numbers] in the order of the fields, and a score [*replicas]."""
+        names = [entry.name for entry in fields(cls)]
+        return cls(**dict(zip(names, [*rows.unbind(-1), score], strict=True)))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """By name."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    def field(self, node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
+        """Logits [R, nodes, states] and [R, edges, states, states] -> the field they stand for (Eq. 5)."""
+        marginals = Pseudomarginals.from_logits(node, edge, self.sharpness)
+        combination = Combination(normaliser=blend(self.node_share), power=self.power, node_weight=self.node_weight)
+        return combination.field(marginals, topology.edge_index, topology.graph, topology.num_graphs)
+
+    def beliefs(self, field: PairwiseField, semiring: Semiring, damping: float) -> Beliefs:
+        """Beliefs with each replica's own reweighting, as many sweeps as any asks for."""
+        return propagate(
+            field,
+            semiring=semiring,
+            damping=damping,
+            edge_appearance=self._edge_appearance(field),
+            max_sweeps=int(self.sweeps.max()),
+        )
+
+    def labels(self, field: PairwiseField, damping: float) -> Tensor:
+        """Joint labels [*replicas, nodes], each replica solved as it was chosen."""
+        labels = torch.zeros(*field.replicas, field.num_nodes, dtype=torch.long, device=field.node.device)
+        appearance = self._edge_appearance(field).expand(*field.replicas, field.num_edges)
+        for number, sweeps, mine in self._groups(field.replicas):
+            node, edge = (part.expand(*field.replicas, *part.shape[-inner:])[mine] for part, inner in _parts(field))
+            beliefs = propagate(
+                field.with_potentials(node, edge),
+                semiring=SEMIRINGS[number],
+                damping=damping,
+                edge_appearance=appearance[mine],
+                max_sweeps=sweeps,
+            )
+            labels[mine] = beliefs.decode()
+        return labels
+
+    def _groups(self, replicas: torch.Size) -> Iterator[tuple[int, int, Tensor]]:
+        """Semiring and sweeps that occur, and which replicas have them (a mask over all replica axes)."""
+        semiring, sweeps = self.semiring.expand(replicas), self.sweeps.expand(replicas)
+        for number, count in torch.stack([semiring, sweeps]).flatten(1).unique(dim=1).t().tolist():
+            yield int(number), int(count), (semiring == number) & (sweeps == count)
+
+    def _edge_appearance(self, field: PairwiseField) -> Tensor:
+        """[*replicas, edges]."""
+        wanted = self.appearance.to(field.edge)[..., None].expand(*self.appearance.shape, field.num_edges)
+        if bool((self.appearance == SPANNING).any()):
+            tree = spanning_tree_probabilities(field.edge_index, field.num_nodes).to(field.edge)
+            wanted = torch.where(wanted == SPANNING, tree, wanted)
+        return wanted.expand(*field.replicas, field.num_edges)
+
+
+def _parts(field: PairwiseField) -> tuple[tuple[Tensor, int], tuple[Tensor, int]]:
+    return (field.node, 2), (field.edge, 3)

@@ -4,22 +4,13 @@ The gradient of log p(y*) with respect to the potentials is the true labels minu
 beliefs but no gradient through them: they are computed apart and held fixed.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from accord.encoders import Noise
-from accord.evaluation import metric_for
 from accord.field import PairwiseField
-from accord.graphs import GraphBatch
-from accord.inference import Beliefs, ExactBeliefs, PropagationOptions, eliminate_beliefs, propagate
-from accord.learning._options import PartOptions
-from accord.learning._proxy import edge_noise
-from accord.learning._selection import solve
-
-Potentials = Callable[[Tensor, Tensor, GraphBatch], PairwiseField]
+from accord.inference import Beliefs, ExactBeliefs, eliminate_beliefs, propagate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,54 +59,3 @@ def maximin_objective(field: PairwiseField, targets: Tensor, options: GameOption
         field, negative.node.exp(), negative.edge.exp()
     )
     return gap, positive.log_partition - negative.log_partition
-
-
-class MaximinObjective:
-    """Trains node and edge networks as the potentials of a field.
-
-    Args:
-        node: the node network.
-        edge: the edge network.
-        potentials: logits of both -> the field.
-        options: how each part is updated.
-        level: what to keep parameters by.
-        game: how beliefs are found.
-        propagation: how validation graphs are labelled.
-    """
-
-    def __init__(
-        self,
-        node: nn.Module,
-        edge: nn.Module,
-        potentials: Potentials,
-        options: Mapping[str, PartOptions],
-        level: str,
-        game: GameOptions,
-        propagation: PropagationOptions,
-    ) -> None:
-        self.parts: dict[str, nn.Module] = {"node": node, "edge": edge}
-        self.potentials, self.options = potentials, options
-        self.metric = metric_for(level)
-        self.game, self.propagation = game, propagation
-
-    def field(self, batch: GraphBatch, noise: Noise | None = None) -> PairwiseField:
-        """The field that the networks stand for now."""
-        node = self.parts["node"](batch, noise)
-        edge = self.parts["edge"](batch, None if noise is None else edge_noise(noise))
-        return self.potentials(node.float(), edge.float(), batch)
-
-    def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
-        """Minus the objective, a node."""
-        objective, _ = maximin_objective(self.field(batch, noise), targets, self.game)
-        return {"game": -objective.sum(-1) / max(batch.topology.num_nodes, 1)}
-
-    def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
-        """Accuracy of joint labels; node and edge network are kept together."""
-        score = self.metric(solve(self.field(batch), self.propagation), targets, batch.topology)
-        return {"node": score, "edge": score}
-
-
-def raw_scores(node: Tensor, edge: Tensor, batch: GraphBatch) -> PairwiseField:
-    """A CRF's potentials: the networks' scores as they are."""
-    topology = batch.topology
-    return PairwiseField(topology.edge_index, node, edge, topology.graph, topology.num_graphs)

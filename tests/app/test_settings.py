@@ -67,7 +67,7 @@ def test_scorers_are_replaced_by_name(overrides):
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("nodes.learning_rate=1", "the key 'nodes' is unknown. Known keys: encoder, edge_encoder, edge_channels"),
+        ("nodes.learning_rate=1", "the key 'nodes' is unknown. Known keys: encoder, edge_encoder, shared"),
         ("node.rate=1", "recipe.node: the key 'rate' is unknown"),
         ("node=1", "recipe.node: is 1, but has parts: learning_rate"),
         ("node.learning_rate=fast", "wrong kind"),

@@ -1,0 +1,23 @@
+"""Every example runs as it stands."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_example_runs(path, tmp_path):
+    # One thread: two that wait for each other on a busy machine take many times as long.
+    calm = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, path], cwd=tmp_path, env=calm, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) >= 2

@@ -1,7 +1,9 @@
 """`NodeClassifier`: the front door, with scikit-learn's manners."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.encoders import EncoderSpec
-from accord.errors import GraphError, InputError, InputTypeError, OptionError
+from accord.errors import AccordError, ConvergenceWarning, GraphError, InputError, InputTypeError, OptionError
 from accord.evaluation import metric_for
 from accord.graphs import GraphBatch
+from accord.inference import Beliefs
 from accord.learning import Replicas, Report, hold_out
 from accord.methods import (
     METHODS,
@@ -26,6 +29,9 @@ from accord.methods import (
     recipe_to_config,
     write_model,
 )
+
+ACCELERATORS = ("auto", "cpu", "cuda")
+MOST_STATES = 1000  # read off labels; more must be asked for, since an edge's table grows with their square
 
 
 class NodeClassifier(ClassifierMixin, BaseEstimator):
@@ -100,6 +106,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         """
         train = _as_list(graphs, "fit")
         method = self._method()
+        GraphBatch.collate(train)  # says what is wrong with the graphs before any are held out
         if validation is None:
             train, held_out = hold_out(train, self.seed)
         else:
@@ -118,12 +125,31 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         if self.refine:
             raise OptionError(f"NodeClassifier: method {self.method!r} has no refinement. Set refine=False.")
         metric_for(self.level)
+        self._check_parameters()
         recipe = self.recipe or preset_recipe(self.preset, self.encoder, self.edge_encoder, self.benchmark)
         training = replace(recipe.training, accelerator=self.accelerator)
         if self.max_epochs is not None:
             training = replace(training, max_epochs=self.max_epochs)
         self.recipe_ = replace(recipe, training=training)
         return METHODS[self.method](self.recipe_, self.level)
+
+    def _check_parameters(self) -> None:
+        if self.recipe is not None and not isinstance(self.recipe, Recipe):
+            raise InputTypeError(f"NodeClassifier: recipe is a {type(self.recipe).__name__}, not an accord Recipe.")
+        for name in ("seed", "num_states", "max_epochs"):
+            value = getattr(self, name)
+            whole = isinstance(value, Integral) and not isinstance(value, bool)
+            if not whole and not (value is None and name != "seed"):
+                raise InputTypeError(f"NodeClassifier: {name} is {value!r}; a whole number is needed.")
+            if value is not None and value < (1 if name == "num_states" else 0):
+                raise OptionError(f"NodeClassifier: {name} is {value}; it is too small.")
+        names = self.label_names
+        if names is not None and (isinstance(names, str) or not all(isinstance(name, str) for name in names)):
+            raise InputTypeError("NodeClassifier: label_names must be a list of strings, one for each state.")
+        if self.accelerator not in ACCELERATORS:
+            raise OptionError(
+                f"NodeClassifier: accelerator {self.accelerator!r} is unknown. Choose one of {ACCELERATORS}."
+            )
 
     def _shape(self, train: list[Data], validation: list[Data]) -> Shape:
         """Sizes that the data fix; both lists are checked on the way."""
@@ -139,7 +165,12 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 f"NodeClassifier.fit: training and validation graphs differ in features ({batches[0].x.shape[1]} and "
                 f"{batches[1].x.shape[1]} columns) or label tasks ({sorted(tasks)})."
             )
-        states = highest + 1 if self.num_states is None else self.num_states
+        if self.num_states is None and highest >= MOST_STATES:
+            raise GraphError(
+                f"NodeClassifier.fit: a label is {highest}; tables for so many states would be huge. Number the states "
+                "from 0 without gaps, or set num_states if there really are so many."
+            )
+        states = highest + 1 if self.num_states is None else int(self.num_states)
         if highest >= states:
             raise GraphError(
                 f"NodeClassifier.fit: a label is {highest}, but num_states={states} allows 0 to {states - 1}."
@@ -161,30 +192,47 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
         The most likely state of a node by itself may differ from its label in the most likely joint labelling.
         """
-        batch = self.collate([_check_graph(graph, "predict_proba")])
-        return self._by_node(self.model_.beliefs(batch, "sum").node.exp())
+        return self._by_node(self._marginals(graph, "predict_proba").node.exp())
 
     def predict_edge_proba(self, graph: Data) -> Tensor:
         """Probabilities of pairs [edges, states, states], or [edges, tasks, states, states].
 
         Edges are the columns of `accord.graphs.graph_topology(graph).edge_index`.
         """
-        batch = self.collate([_check_graph(graph, "predict_edge_proba")])
-        return self._by_node(self.model_.beliefs(batch, "sum").edge.exp())
+        return self._by_node(self._marginals(graph, "predict_edge_proba").edge.exp())
 
     def score(self, graphs: Sequence[Data], level: str | None = None) -> float:
         """Share of nodes that are right, or at level "graph" of graphs with every node right; tasks are averaged."""
         batch = self.collate(_as_list(graphs, "score"))
         if batch.y is None:
             raise GraphError("NodeClassifier.score: the graphs have no labels `y` to compare with.")
+        metric = metric_for(self.level if level is None else level)
+        tasks = 1 if batch.y.dim() == 1 else int(batch.y.shape[1])
+        if tasks != self.shape_.num_tasks:
+            raise GraphError(
+                f"NodeClassifier.score: the graphs have {tasks} labels a node, the model gives {self.shape_.num_tasks}."
+            )
+        if not bool((batch.y >= 0).any()):
+            raise GraphError("NodeClassifier.score: every label of these graphs is missing (-1).")
         if int(batch.y.max()) >= self.shape_.num_states:
             raise GraphError(
                 f"NodeClassifier.score: a label is {int(batch.y.max())}, but the model knows states 0 to "
                 f"{self.shape_.num_states - 1}."
             )
-        labels = self.model_.labels(batch)
-        metric = metric_for(self.level if level is None else level)
-        return float(metric(labels, self.replicas_.targets(batch.y), batch.topology).double().mean())
+        scores = metric(self.model_.labels(batch), self.replicas_.targets(batch.y), batch.topology)
+        return float(scores.nanmean())  # a task without any label does not count
+
+    def _marginals(self, graph: Data, where: str) -> Beliefs:
+        batch = self.collate([_check_graph(graph, where)])
+        beliefs = self.model_.beliefs(batch, "sum")
+        if not bool(beliefs.converged.all()):
+            warnings.warn(
+                f"NodeClassifier.{where}: belief propagation did not settle (last change of a log-message "
+                f"{float(beliefs.residual.max()):.1e}); the marginals are rough.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return beliefs
 
     def _by_node(self, values: Tensor) -> Tensor:
         """[tasks, nodes, ...] -> [nodes, ...], or [nodes, tasks, ...], on the CPU."""
@@ -202,12 +250,12 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 f"{self.shape_.num_features}. Prepare the graph as the training graphs were."
             )
         attributes = 0 if batch.edge_attr is None else batch.edge_attr.shape[1]
-        if attributes < self.shape_.edge_attributes:
+        if attributes < self.shape_.edge_attributes and batch.topology.num_edges:
             raise GraphError(
                 f"NodeClassifier: the model was trained on {self.shape_.edge_attributes} edge attributes, the graph "
                 f"has {attributes}. Set `edge_attr`."
             )
-        return batch.to(next(iter(self.model_.tensors().values())).device)
+        return batch.to(next(iter(self.model_.tensors().values())).device, torch.float32)
 
     # Saving
 
@@ -228,26 +276,40 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     @classmethod
     def load(cls, folder: str | Path, accelerator: str = "cpu") -> "NodeClassifier":
-        """Read a model that `save` wrote."""
+        """Read a model that `save` wrote, for use on the CPU or (accelerator "cuda") a GPU."""
         tensors, config = read_model(Path(folder))
-        recipe = recipe_from_config(config["recipe"])
-        loaded = cls(
-            method=config["method"],
-            encoder=recipe.encoder,
-            edge_encoder=recipe.edge_encoder,
-            level=config["level"],
-            seed=config["seed"],
-            preset=config["preset"],
-            recipe=recipe,
-            label_names=config["label_names"],
-            accelerator=accelerator,
-        )
-        method = loaded._method()
-        loaded.shape_ = Shape(**config["shape"])
-        loaded.classes_ = torch.arange(loaded.shape_.num_states).numpy()
-        loaded.replicas_ = Replicas((loaded.seed,), loaded.shape_.num_tasks)
-        loaded.model_ = method.build(loaded.shape_, loaded.replicas_)
-        loaded.model_.load(tensors)
+        try:
+            recipe = recipe_from_config(config["recipe"])
+            loaded = cls(
+                method=config["method"],
+                encoder=recipe.encoder,
+                edge_encoder=recipe.edge_encoder,
+                level=config["level"],
+                max_epochs=recipe.training.max_epochs,
+                seed=config["seed"],
+                preset=config["preset"],
+                recipe=recipe,
+                num_states=config["shape"]["num_states"],
+                label_names=config["label_names"],
+                accelerator=accelerator,
+            )
+            method = loaded._method()
+            loaded.shape_ = Shape(**config["shape"])
+            loaded.classes_ = torch.arange(loaded.shape_.num_states).numpy()
+            loaded.replicas_ = Replicas((loaded.seed,), loaded.shape_.num_tasks)
+            loaded.model_ = method.build(loaded.shape_, loaded.replicas_)
+            loaded.model_.load(tensors)
+        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+            if isinstance(error, AccordError):
+                raise
+            raise InputError(
+                f"{folder}: the saved model is damaged or of another version ({type(error).__name__}: {error}). "
+                "Restore its files or train again."
+            ) from error
+        if accelerator != "cpu" and torch.cuda.is_available():
+            loaded.model_.to(torch.device("cuda"))
+        elif accelerator == "cuda":
+            raise OptionError("NodeClassifier.load: there is no CUDA device here. Use accelerator='cpu'.")
         return loaded
 
 

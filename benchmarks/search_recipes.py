@@ -15,9 +15,8 @@ from pathlib import Path
 
 from accord.datasets import load_benchmark
 from accord.encoders import GAT, GCN, GCNII, MLP, AgreementScorer, BilinearScorer, GraphSAGE, LinearScorer
-from accord.experiments._comparison import default_features
 from accord.learning import PartOptions, Replicas
-from accord.methods import GNN, Shape, StructuredProxyNetwork, preset_recipe, recipe_to_config
+from accord.methods import GNN, Shape, StructuredProxyNetwork, preset_features, preset_recipe, recipe_to_config
 
 SEEDS = (101, 102, 103)  # not the seeds that results are reported on
 
@@ -77,7 +76,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("results/search"))
     args = parser.parse_args()
-    bench = load_benchmark(args.benchmark, features=default_features(args.benchmark, "accord"))
+    bench = load_benchmark(args.benchmark, features=preset_features("accord", args.benchmark))
     shape, replicas = Shape(bench.num_features, bench.num_states), Replicas(SEEDS)
     rng = random.Random(f"{args.part}{args.benchmark}{args.encoder}{args.seed}")
     rows = []

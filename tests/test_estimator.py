@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from sklearn.base import clone, is_classifier
@@ -11,8 +12,17 @@ from torch_geometric.data import Batch, Data
 
 import accord
 from accord.encoders import GCN, MLP, Adapter
-from accord.errors import AccordError, DataNotFoundError, GraphError, InputError, InputTypeError, OptionError
+from accord.errors import (
+    AccordError,
+    ConvergenceWarning,
+    DataNotFoundError,
+    GraphError,
+    InputError,
+    InputTypeError,
+    OptionError,
+)
 from accord.graphs import graph_topology
+from accord.inference import eliminate_beliefs, propagate
 
 STATES = 3
 
@@ -124,9 +134,19 @@ def test_damaged_or_absent_models_are_refused(fitted, tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"damaged")
     with pytest.raises(InputError, match="not a checkpoint"):
         accord.NodeClassifier.load(tmp_path)
-    (tmp_path / "model.json").write_text("{")
-    with pytest.raises(InputError, match="not valid json"):
-        accord.NodeClassifier.load(tmp_path)
+    fitted.save(tmp_path)
+    for text, message in (
+        ("{", "not valid json"),
+        ("[]", "not a model's configuration"),
+        ('{"format": 7}', "format 7"),
+        ('{"format": 1}', "damaged or of another version"),
+    ):
+        (tmp_path / "model.json").write_text(text)
+        with pytest.raises(InputError, match=message):
+            accord.NodeClassifier.load(tmp_path)
+    with pytest.raises(OptionError, match="accelerator"):
+        fitted.save(tmp_path)
+        accord.NodeClassifier.load(tmp_path, accelerator="tpu")
 
 
 def test_graphs_that_differ_from_training_get_a_clear_answer(fitted):
@@ -154,9 +174,21 @@ def test_bad_choices_are_refused_before_any_work():
         ({"level": "word"}, "level 'word' is unknown"),
         ({"preset": "best"}, "preset 'best' is unknown"),
         ({"label_names": ["only one"]}, "label_names"),
+        ({"benchmark": "corra*"}, "benchmark 'corra\\*' is unknown"),
+        ({"accelerator": "tpu"}, "accelerator 'tpu'"),
+        ({"max_epochs": -1}, "max_epochs is -1"),
     ):
         with pytest.raises(OptionError, match=message):
             classifier(**changes).fit(TRAIN, VAL)
+    for changes in ({"seed": "a"}, {"num_states": "3"}, {"recipe": "x"}, {"encoder": 3}, {"label_names": "abc"}):
+        with pytest.raises(InputTypeError):
+            classifier(**changes).fit(TRAIN, VAL)
+    x, edges = torch.randn(2, 3), torch.empty(2, 0, dtype=torch.long)
+    for y in (np.zeros(2), torch.tensor(1), torch.tensor([0.5, 1.0])):
+        with pytest.raises(AccordError):
+            classifier().fit([Data(x=x, edge_index=edges, y=y)] * 4)
+    with pytest.raises(GraphError, match="without gaps"):
+        classifier().fit([Data(x=x, edge_index=edges, y=torch.tensor([0, 100_000]))] * 4)
     with pytest.raises(GraphError, match="num_states=2"):
         classifier(num_states=2).fit(TRAIN, VAL)
     with pytest.raises(GraphError, match="have no labels"):
@@ -192,3 +224,57 @@ def test_sharper_prediction_from_joint_labels():
     alone = classifier(method="gnn", level="graph", max_epochs=60).fit(TRAIN, VAL).score(made_graphs(100, 9))
     joint = classifier(level="graph", max_epochs=60).fit(TRAIN, VAL).score(made_graphs(100, 9))
     assert joint > alone + 0.03
+
+
+def test_marginals_are_exact_on_trees(fitted):
+    length = 60
+    path = torch.stack([torch.arange(length - 1), torch.arange(1, length)])
+    graph = Data(x=torch.randn(length, STATES, generator=torch.Generator().manual_seed(0)), edge_index=path)
+    exact = eliminate_beliefs(fitted.model_.field(fitted.collate([graph])))
+    assert_close(fitted.predict_proba(graph), exact.node[0].exp(), rtol=0, atol=1e-4)
+    assert_close(fitted.predict_edge_proba(graph), exact.edge[0].exp(), rtol=0, atol=1e-4)
+
+
+def test_marginals_that_did_not_settle_come_with_a_warning(fitted, monkeypatch):
+    rough = propagate(fitted.model_.field(fitted.collate(TEST[:1])), max_sweeps=1)
+    monkeypatch.setattr(fitted.model_, "beliefs", lambda batch, semiring: rough)
+    with pytest.warns(ConvergenceWarning, match="did not settle"):
+        fitted.predict_proba(TEST[0])
+
+
+def test_features_of_any_float_type_will_do(fitted):
+    graph = TEST[0]
+    for dtype in (torch.float64, torch.float16):
+        other = Data(x=graph.x.to(dtype), edge_index=graph.edge_index)
+        assert_close(fitted.predict_proba(other), fitted.predict_proba(graph), rtol=0, atol=2e-2)
+
+
+def test_score_compares_like_with_like(fitted):
+    graph = TEST[0]
+    three = Data(x=graph.x, edge_index=graph.edge_index, y=graph.y[:, None].expand(-1, 3))
+    with pytest.raises(GraphError, match="3 labels a node, the model gives 1"):
+        fitted.score([three])
+    with pytest.raises(GraphError, match="every label"):
+        fitted.score([Data(x=graph.x, edge_index=graph.edge_index, y=torch.full_like(graph.y, -1))])
+
+
+def test_edge_attributes_may_be_absent_where_there_are_no_edges():
+    def attributed(graph):
+        return Data(
+            x=graph.x, edge_index=graph.edge_index, y=graph.y, edge_attr=torch.ones(graph.edge_index.shape[1], 2)
+        )
+
+    model = classifier(max_epochs=3).fit([attributed(graph) for graph in TRAIN], [attributed(graph) for graph in VAL])
+    assert model.shape_.edge_attributes == 2
+    assert model.predict(Data(x=torch.randn(3, STATES), edge_index=torch.empty(2, 0, dtype=torch.long))).shape == (3,)
+    with pytest.raises(GraphError, match="edge_attr"):
+        model.predict(TEST[0])
+
+
+def test_a_second_save_replaces_the_card(fitted, tmp_path):
+    fitted.save(tmp_path)
+    classifier(method="gnn").fit(TRAIN, VAL).save(tmp_path)
+    assert "`gnn`" in (tmp_path / "README.md").read_text()
+    assert oct((tmp_path / "model.safetensors").stat().st_mode & 0o444) == oct(
+        (tmp_path / "model.json").stat().st_mode & 0o444
+    )

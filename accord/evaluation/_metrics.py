@@ -20,7 +20,7 @@ def node_accuracy(labels: Tensor, truth: Tensor, topology: Topology | None = Non
     """Share of labelled nodes that are right [*replicas]; NaN where no node is labelled."""
     known = truth >= 0
     right = (labels == truth) & known
-    return right.sum(-1) / known.sum(-1)
+    return right.sum(-1).double() / known.sum(-1)
 
 
 def graph_accuracy(labels: Tensor, truth: Tensor, topology: Topology) -> Tensor:
@@ -30,7 +30,7 @@ def graph_accuracy(labels: Tensor, truth: Tensor, topology: Topology) -> Tensor:
     shape = (*labels.shape[:-1], topology.num_graphs)
     known_in = known.new_zeros(shape).index_add_(-1, topology.graph, known)
     wrong_in = wrong.new_zeros(shape).index_add_(-1, topology.graph, wrong)
-    return ((known_in > 0) & (wrong_in == 0)).sum(-1) / (known_in > 0).sum(-1)
+    return ((known_in > 0) & (wrong_in == 0)).sum(-1).double() / (known_in > 0).sum(-1)
 
 
 def edge_accuracy(tables: Tensor, truth: Tensor, topology: Topology) -> Tensor:
@@ -45,7 +45,7 @@ def edge_accuracy(tables: Tensor, truth: Tensor, topology: Topology) -> Tensor:
     known = (truth[..., source] >= 0) & (truth[..., target] >= 0)
     pair = truth[..., source] * tables.shape[-1] + truth[..., target]
     right = (tables.flatten(-2).argmax(-1) == pair) & known
-    return right.sum(-1) / known.sum(-1)
+    return right.sum(-1).double() / known.sum(-1)
 
 
 def micro_f1(labels: Tensor, truth: Tensor, topology: Topology | None = None) -> Tensor:
@@ -53,7 +53,7 @@ def micro_f1(labels: Tensor, truth: Tensor, topology: Topology | None = None) ->
     known = truth >= 0
     positive, true = (labels == 1) & known, truth == 1
     hit = (positive & true).sum(-1)
-    return 2 * hit / (positive.sum(-1) + true.sum(-1))
+    return 2 * hit.double() / (positive.sum(-1) + true.sum(-1))
 
 
 def expected_calibration_error(probabilities: Tensor, truth: Tensor, bins: int = 15) -> float:

@@ -16,9 +16,14 @@ from accord.evaluation import graph_accuracy, node_accuracy, unseen_nodes
 from accord.experiments._provenance import provenance
 from accord.graphs import GraphBatch
 from accord.learning import Replicas, Report
-from accord.methods import ProxyModel, Shape, StructuredProxyNetwork, preset_recipe, recipe_to_config
-
-MEASURES = ("graph", "node", "node_unseen")
+from accord.methods import (
+    ProxyModel,
+    Shape,
+    StructuredProxyNetwork,
+    preset_features,
+    preset_recipe,
+    recipe_to_config,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +89,7 @@ def compare(
         folder: where to keep a checkpoint, to go on after an interruption.
         report: called with a row of numbers at every look at validation data.
     """
-    features = features or default_features(benchmark, preset)
+    features = features or preset_features(preset, benchmark)
     bench = load_benchmark(benchmark, features=features)
     recipe = preset_recipe(preset, encoder, benchmark=bench.name)
     training = replace(recipe.training, accelerator=accelerator)
@@ -100,7 +105,7 @@ def compare(
     spn = model.labels(test)
     return Comparison(
         benchmark=bench.name,
-        features=features,
+        features=features or "the benchmark's",
         encoder=encoder,
         preset=preset,
         seeds=tuple(seeds),
@@ -111,11 +116,6 @@ def compare(
         recipe=recipe_to_config(recipe),
         provenance=provenance(device),
     )
-
-
-def default_features(benchmark: str, preset: str) -> str:
-    """The paper's code row-normalises; raw counts do better on Cora* and Citeseer* (validation data say so)."""
-    return "raw" if preset == "accord" and benchmark in ("cora*", "citeseer*") else "row-normalised"
 
 
 def measure(labels: Tensor, test: GraphBatch, bench: Benchmark) -> dict[str, list[float]]:

@@ -26,7 +26,7 @@ class PropagationOptions:
         damping: weight of the old log-message, 0 (plain) up to but not including 1.
         edge_appearance: weight of each edge in tree-reweighted propagation; 1 is plain propagation.
             A number, a tensor [edges], or "spanning".
-        max_sweeps: when to stop; None means 200, or on forests as many as an exact answer takes.
+        max_sweeps: when to stop; None means 200, or on forests as many as an exact answer takes undamped.
         tolerance: stop a graph when no log-message moves by more; 0 runs all sweeps; None follows the precision.
     """
 

@@ -36,7 +36,7 @@ def propagate(
         edge_appearance: tree-reweighted propagation (Wainwright et al. 2005): a number in (0, 1], a tensor
             [*replicas, edges] of them, or "spanning", the edge probabilities of the uniform spanning tree, with
             which the converged log-partition is an upper bound. 1 is plain propagation.
-        max_sweeps: when to stop; by default 200, and on forests as many as the exact answer takes.
+        max_sweeps: when to stop; by default 200, and on forests as many as the exact answer takes undamped.
         tolerance: largest change of a log-message that counts as settled; 0 runs all `max_sweeps`. By default
             1e-5 in float32 and 1e-12 in float64.
         backend: "reference" (plain torch, any device, differentiable), "native" (a compiled CPU kernel, built at

@@ -29,6 +29,9 @@ def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], values: Mapping[
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     ready = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     save_file(ready, beside, metadata={"accord": json.dumps(dict(values))})
+    umask = os.umask(0)
+    os.umask(umask)
+    os.chmod(beside, 0o666 & ~umask)  # safetensors makes files that nobody else may read
     with open(beside, "rb") as file:
         os.fsync(file.fileno())
     os.replace(beside, path)

@@ -51,13 +51,12 @@ class Chosen:
         return combination.field(marginals, topology.edge_index, topology.graph, topology.num_graphs)
 
     def beliefs(self, field: PairwiseField, semiring: Semiring, damping: float) -> Beliefs:
-        """Beliefs with each replica's own reweighting, as many sweeps as any asks for."""
+        """Beliefs with each replica's own reweighting, run until they settle: exact on forests."""
         return propagate(
             field,
             semiring=semiring,
-            damping=damping,
+            damping=0.0 if field.peeling.is_forest else damping,  # forests need none, and damping would delay them
             edge_appearance=self._edge_appearance(field),
-            max_sweeps=int(self.sweeps.max()),
         )
 
     def labels(self, field: PairwiseField, damping: float) -> Tensor:

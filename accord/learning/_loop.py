@@ -1,9 +1,11 @@
 """The training loop that every method runs through: batches, updates, looks at validation data, checkpoints."""
 
+import hashlib
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol
@@ -19,7 +21,7 @@ from accord.graphs import GraphBatch
 from accord.learning._adam import ReplicaAdam
 from accord.learning._checkpoint import flatten_optimiser, read_checkpoint, restore_optimiser, write_checkpoint
 from accord.learning._options import PartOptions, TrainingOptions
-from accord.learning._replicas import Replicas, learned
+from accord.learning._replicas import Replicas, learned, spread
 from accord.learning._snapshots import Snapshots
 
 Row = dict[str, float]
@@ -76,21 +78,22 @@ class Trainer:
             self.optimisers[name] = ReplicaAdam(part.parameters(), own.learning_rate, own.weight_decay)
         self.snapshots = {name: Snapshots(part, replicas.count) for name, part in objective.parts.items()}
         self.epoch = 0  # epochs done
-        self.stale = 0  # looks at validation data since any replica improved
+        self.stale = torch.zeros(replicas.count, dtype=torch.long)  # looks at validation data since a replica improved
+        self.fingerprint = ""  # of the data, so that a checkpoint is not taken up with other graphs
 
     def fit(self, train: Sequence[Data], validation: Sequence[Data]) -> None:
         """Train, then put the best parameters of every replica in place."""
-        device = self.fabric.device
-        held_out = GraphBatch.collate(validation).to(device)
+        held_out = self._place(GraphBatch.collate(validation))
+        self.fingerprint = fingerprint([*train, *validation])
         batches = self._batches(train)
         self._resume()
         with _determinism(self.options.deterministic):
             if not self.history:
                 self._look(held_out)
-            while self.epoch < self.options.max_epochs and not self._exhausted():
+            while self.epoch < self.options.max_epochs and bool(self._running().any()):
                 losses: dict[str, list[float]] = {}
                 for number, batch in enumerate(batches(self.epoch)):
-                    for name, value in self._update(batch.to(device), number).items():
+                    for name, value in self._update(self._place(batch), number).items():
                         losses.setdefault(name, []).append(value)
                 self.epoch += 1
                 if self.epoch % self.options.evaluate_every == 0 or self.epoch == self.options.max_epochs:
@@ -100,8 +103,13 @@ class Trainer:
         for name, part in self.objective.parts.items():
             self.snapshots[name].restore(part)
 
-    def _exhausted(self) -> bool:
-        return self.options.patience is not None and self.stale >= self.options.patience
+    def _running(self) -> Tensor:
+        """Replicas whose patience has not run out [R]; each has its own, whatever its companions do."""
+        return self.stale < (self.options.patience or math.inf)
+
+    def _place(self, batch: GraphBatch) -> GraphBatch:
+        """A batch on the device and in the precision of the networks."""
+        return batch.to(self.fabric.device, torch.float32)
 
     def _batches(self, train: Sequence[Data]) -> Callable[[int], Iterator[GraphBatch]]:
         """Portions of the training graphs by epoch, in an order that depends on the epoch alone and all replicas share.
@@ -113,7 +121,7 @@ class Trainer:
         size = min(self.options.batch_graphs or len(train), len(train))
         fixed = size in (1, len(train))
         pieces = [[graph] for graph in train] if size == 1 else [list(train)]
-        ready = [GraphBatch.collate(piece).to(self.fabric.device) for piece in pieces] if fixed else []
+        ready = [self._place(GraphBatch.collate(piece)) for piece in pieces] if fixed else []
 
         def portions(epoch: int) -> Iterator[GraphBatch]:
             order = torch.randperm(len(train), generator=torch.Generator().manual_seed(epoch)).tolist()
@@ -150,7 +158,7 @@ class Trainer:
                 if parameter.grad is not None:
                     parameter.grad.copy_(self.fabric.all_reduce(parameter.grad, reduce_op="mean"))  # type: ignore[arg-type]
         if self.options.clip_norm is not None:
-            nn.utils.clip_grad_norm_(parameters, self.options.clip_norm)
+            clip_gradients(parameters, self.options.clip_norm, self.replicas.count)
 
     def _targets(self, batch: GraphBatch) -> Tensor:
         if batch.y is None:
@@ -161,11 +169,12 @@ class Trainer:
     def _look(self, held_out: GraphBatch, losses: Mapping[str, float] | None = None) -> None:
         """Score every part on validation data, keep what has improved, and tell whoever listens."""
         scores = self.objective.scores(held_out, self._targets(held_out))
+        running = self._running()
         improved = [
-            bool(self.snapshots[name].update(self.objective.parts[name], score, self.epoch).any())
+            self.snapshots[name].update(self.objective.parts[name], score, self.epoch, running)
             for name, score in scores.items()
         ]
-        self.stale = 0 if any(improved) else self.stale + 1
+        self.stale = torch.where(torch.stack(improved).any(0), 0, self.stale + running)
         row: Row = {"epoch": self.epoch}
         row |= {f"{name}_loss": value for name, value in (losses or {}).items()}
         row |= {f"{name}_score": _mean(score) for name, score in scores.items()}
@@ -183,13 +192,22 @@ class Trainer:
             tensors |= {f"{name}/optimiser/{key}": v for key, v in flatten_optimiser(self.optimisers[name]).items()}
             tensors |= {f"{name}/score": self.snapshots[name].score, f"{name}/epoch": self.snapshots[name].epoch}
         write_checkpoint(
-            self.path, tensors, {**self._identity(), "epoch": self.epoch, "stale": self.stale, "history": self.history}
+            self.path,
+            tensors,
+            {**self._identity(), "epoch": self.epoch, "stale": self.stale.tolist(), "history": self.history},
         )
 
     def _identity(self) -> dict[str, Any]:
         """What must agree for a run to go on from a checkpoint."""
         shapes = {n: [list(v.shape) for v in part.parameters()] for n, part in self.objective.parts.items()}
-        return {"seeds": list(self.replicas.seeds), "tasks": self.replicas.num_tasks, "shapes": shapes}
+        options = {name: asdict(own) for name, own in self.objective.options.items()}
+        return {
+            "seeds": list(self.replicas.seeds),
+            "tasks": self.replicas.num_tasks,
+            "shapes": shapes,
+            "options": options,
+            "data": self.fingerprint,
+        }
 
     def _resume(self) -> None:
         if self.path is None or not self.path.exists():
@@ -197,7 +215,7 @@ class Trainer:
         saved = read_checkpoint(self.path)
         if any(saved.values.get(key) != value for key, value in self._identity().items()):
             raise InputError(
-                f"{self.path}: this checkpoint belongs to a run with other seeds or another architecture. "
+                f"{self.path}: this checkpoint belongs to a run with other seeds, settings, graphs or networks. "
                 "Choose another folder, or remove the file to start afresh."
             )
         with torch.no_grad():
@@ -209,7 +227,38 @@ class Trainer:
                 snapshots.score, snapshots.epoch = saved.tensors[f"{name}/score"], saved.tensors[f"{name}/epoch"]
                 own = {k.removeprefix(prefix): v for k, v in saved.tensors.items() if k.startswith(prefix)}
                 restore_optimiser(self.optimisers[name], own)
-        self.epoch, self.stale, self.history = (saved.values[key] for key in ("epoch", "stale", "history"))
+        self.epoch, self.history = saved.values["epoch"], saved.values["history"]
+        self.stale = torch.tensor(saved.values["stale"])
+
+
+@torch.no_grad()
+def clip_gradients(parameters: Sequence[nn.Parameter], largest: float, num_replicas: int) -> None:
+    """Scale each replica's gradient down to norm `largest`, by its own norm alone."""
+    given = [parameter for parameter in parameters if parameter.grad is not None]
+    if not given:
+        return
+    square = torch.zeros(num_replicas, device=given[0].device)
+    for parameter in given:
+        assert parameter.grad is not None
+        owner = getattr(parameter, "replica", None)
+        if owner is None:
+            square += parameter.grad.flatten(1).square().sum(1)
+        else:
+            square[owner] += parameter.grad.square().sum()
+    scale = (largest / square.sqrt().clamp_min(1e-12)).clamp_max(1.0)
+    for parameter in given:
+        assert parameter.grad is not None
+        parameter.grad.mul_(spread(scale, parameter))
+
+
+def fingerprint(graphs: Sequence[Data]) -> str:
+    """A short code for features, edges and labels of graphs."""
+    digest = hashlib.sha256()
+    for graph in graphs:
+        for tensor in (graph.x, graph.edge_index, graph.y):
+            if isinstance(tensor, Tensor):
+                digest.update(str(tuple(tensor.shape)).encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _mean(score: Tensor) -> float:

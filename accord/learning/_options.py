@@ -44,7 +44,10 @@ class TrainingOptions:
         for name in ("max_epochs", "evaluate_every", "checkpoint_every", "devices"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < (0 if name == "max_epochs" else 1):
-                raise OptionError(f"TrainingOptions: {name} is {value!r}; a positive whole number is needed.")
+                raise OptionError(
+                    f"TrainingOptions: {name} is {value!r}; a whole number is needed, not negative for "
+                    "max_epochs and positive for the others."
+                )
         for name in ("batch_graphs", "patience"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):

@@ -34,16 +34,27 @@ class CombinationGrid:
     semiring: tuple[Semiring, ...] = ("max",)  # and "sum": what joint decoding starts from
     sweeps: tuple[int, ...] = (20,)
 
-    def candidates(self) -> list[tuple[float, ...]]:
-        """Rows of numbers in the order of the fields of `Chosen`."""
+    def __post_init__(self) -> None:
+        for name, values in vars(self).items():
+            if not isinstance(values, (tuple, list)) or not values:
+                raise OptionError(f"CombinationGrid: {name} is {values!r}; a list of at least one value is needed.")
+            if name in ("sharpness", "power", "node_weight", "sweeps"):
+                wrong = [
+                    v for v in values if isinstance(v, bool) or not isinstance(v, (int, float)) or not 0 <= v < 1e9
+                ]
+                if wrong:
+                    raise OptionError(f"CombinationGrid: {name} holds {wrong[0]!r}; numbers from 0 up are needed.")
         unknown: list[object] = [name for name in self.normaliser if name not in NORMALISERS]
         unknown += [name for name in self.semiring if name not in SEMIRINGS]
-        unknown += [name for name in self.appearance if isinstance(name, str) and name != "spanning"]
+        unknown += [value for value in self.appearance if not _is_appearance(value)]
         if unknown:
             raise OptionError(
                 f"CombinationGrid: {unknown[0]!r} is unknown. Normalisers are own and node, semirings max and sum, "
-                "appearance is a number or spanning."
+                "appearance is a number in (0, 1] or spanning."
             )
+
+    def candidates(self) -> list[tuple[float, ...]]:
+        """Rows of numbers in the order of the fields of `Chosen`."""
         listed: list[tuple[float, ...]] = list(
             product(
                 self.sharpness,
@@ -55,9 +66,11 @@ class CombinationGrid:
                 self.sweeps,
             )
         )
-        if not listed:
-            raise OptionError("CombinationGrid: one of the lists is empty, so there is no candidate.")
         return listed
+
+
+def _is_appearance(value: object) -> bool:
+    return value == "spanning" or (isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1)
 
 
 def choose_combination(

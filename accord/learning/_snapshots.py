@@ -18,11 +18,16 @@ class Snapshots:
         self.best = {name: value.detach().clone() for name, value in learned(module).items()}
 
     @torch.no_grad()
-    def update(self, module: nn.Module, score: Tensor, epoch: int) -> Tensor:
-        """Take over the parameters of replicas that have improved; return which did [R]."""
-        score = score.detach().double().cpu().nan_to_num(nan=-torch.inf)
-        better = (score > self.score) | (self.epoch < 0)
-        self.score = torch.where(better, score, self.score)
+    def update(self, module: nn.Module, score: Tensor, epoch: int, running: Tensor) -> Tensor:
+        """Take over the parameters of running replicas that have improved; return which did [R].
+
+        Untrained parameters win no tie, and where validation data cannot tell (NaN) the latest are kept.
+        """
+        score = score.detach().double().cpu()
+        untrained = self.epoch <= 0
+        better = (score > self.score) | (untrained & (score >= self.score)) | (score.isnan() & ~self.score.isfinite())
+        better &= running
+        self.score = torch.where(better & ~score.isnan(), score, self.score)
         self.epoch = torch.where(better, torch.tensor(epoch), self.epoch)
         for name, value in learned(module).items():
             self.best[name] = torch.where(spread(better, value, name), value, self.best[name])

@@ -3,7 +3,7 @@
 from accord.methods._config import recipe_from_config, recipe_to_config
 from accord.methods._gnn import GNN, GNNModel
 from accord.methods._model import FieldModel, Method, Shape
-from accord.methods._presets import PRESETS, preset_recipe
+from accord.methods._presets import PRESETS, preset_features, preset_recipe
 from accord.methods._recipe import Recipe
 from accord.methods._saving import library_versions, read_model, write_model
 from accord.methods._spn import ProxyModel, StructuredProxyNetwork
@@ -22,6 +22,7 @@ __all__ = [
     "Shape",
     "StructuredProxyNetwork",
     "library_versions",
+    "preset_features",
     "preset_recipe",
     "read_model",
     "recipe_from_config",

@@ -44,6 +44,10 @@ class GNNModel:
         """Beliefs of a field without bonds."""
         return propagate(self.field(batch), semiring=semiring)
 
+    def to(self, device: torch.device) -> None:
+        """Move the network."""
+        self.node.to(device)
+
     def tensors(self) -> dict[str, Tensor]:
         """Weights of the node network."""
         return {f"node/{name}": value for name, value in learned(self.node).items()}

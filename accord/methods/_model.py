@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -45,6 +46,10 @@ class FieldModel(Protocol):
 
     def node_logits(self, batch: GraphBatch) -> Tensor:
         """Scores [R, nodes, states] of the node network alone."""
+        ...
+
+    def to(self, device: torch.device) -> None:
+        """Move everything that was learned."""
         ...
 
     def tensors(self) -> dict[str, Tensor]:

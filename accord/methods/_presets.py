@@ -1,7 +1,7 @@
 """The two presets, as tables.
 
-`paper`: the appendix to the letter (sizes, learning rates, sharpness, scorers); dropout before the edge scorer and 64
-edge channels from the authors' code, where the appendix is silent. A row for each benchmark of the paper.
+`paper`: sizes, learning rates, sharpness and scorers of the paper's appendix, to the letter. Where the appendix is
+silent, the authors' code: 64 edge channels, dropout before the edge scorer, own sums to the power 0.1 as normaliser.
 
 `accord` (default): regularised networks, combination chosen on validation. What was found on validation data of a
 benchmark is kept under its name; `None` is for everybody else's graphs.
@@ -30,6 +30,8 @@ from accord.errors import OptionError
 from accord.learning import CombinationGrid, PartOptions, TrainingOptions
 from accord.methods._config import recipe_from_config, recipe_to_config
 from accord.methods._recipe import Recipe
+
+BENCHMARKS = ("cora*", "citeseer*", "pubmed*", "ppi-1", "ppi-2", "ppi-10", "ppi-20", "dblp", "digits")
 
 # Appendix, "Architecture Choices". GCNII is wider on citation graphs and normalised on PPI.
 PAPER_ENCODERS: dict[str, EncoderSpec] = {
@@ -82,6 +84,12 @@ ACCORD_PART = PartOptions(learning_rate=3e-3, weight_decay=5e-4)
 ACCORD_BENCHMARKS = "accord_benchmarks.json"
 
 
+def preset_features(preset: str, benchmark: str) -> str | None:
+    """The treatment of features that a preset's values were made for; None leaves it to the benchmark."""
+    citation = benchmark in ("cora*", "citeseer*", "pubmed*")
+    return "row-normalised" if citation and (preset == "paper" or benchmark == "pubmed*") else None
+
+
 def preset_recipe(
     preset: str = "accord",
     encoder: str | EncoderSpec = "gcnii",
@@ -98,6 +106,8 @@ def preset_recipe(
     """
     if preset not in PRESETS:
         raise OptionError(f"preset {preset!r} is unknown. Choose one of {sorted(PRESETS)}.")
+    if benchmark is not None and benchmark not in BENCHMARKS:
+        raise OptionError(f"preset_recipe: benchmark {benchmark!r} is unknown. Choose one of {', '.join(BENCHMARKS)}.")
     recipe = PRESETS[preset](encoder, benchmark)
     if edge_encoder is None:
         return recipe
@@ -105,7 +115,7 @@ def preset_recipe(
 
 
 def _accord(encoder: str | EncoderSpec, benchmark: str | None) -> Recipe:
-    spec = ACCORD_ENCODERS[_canonical(encoder)] if isinstance(encoder, str) else encoder
+    spec = ACCORD_ENCODERS[_canonical(encoder)] if isinstance(encoder, str) else encoder_spec(encoder)
     recipe = Recipe(
         encoder=spec, edge_encoder=spec, scorer=LinearScorer(dropout=0.5), node=ACCORD_PART, edge=ACCORD_PART
     )
@@ -128,7 +138,10 @@ def _paper(encoder: str | EncoderSpec, benchmark: str | None) -> Recipe:
         name = _canonical(encoder)
         spec = PAPER_GCNII_PPI if (name, column) == ("gcnii", "ppi") else PAPER_ENCODERS[name]
     else:
-        name, spec = "gcn", encoder  # an encoder the paper does not have takes the rates of its simplest one
+        name, spec = (
+            "gcn",
+            encoder_spec(encoder),
+        )  # an encoder the paper does not have takes the rates of its simplest one
     place = PAPER_COLUMNS.index(column)
 
     def value(table: dict[str, tuple[float | None, ...]]) -> float:

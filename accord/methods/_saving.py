@@ -23,8 +23,7 @@ def write_model(folder: Path, tensors: Mapping[str, Tensor], config: Mapping[str
     full = {"format": FORMAT, "versions": library_versions(), **config}
     write_checkpoint(folder / WEIGHTS, tensors, {"format": FORMAT})
     _write_text(folder / CONFIG, json.dumps(full, indent=2) + "\n")
-    if not (folder / CARD).exists():
-        _write_text(folder / CARD, _card(full))
+    _write_text(folder / CARD, _card(full))
 
 
 def read_model(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -37,8 +36,10 @@ def read_model(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             )
     try:
         config = json.loads((folder / CONFIG).read_text())
-    except json.JSONDecodeError as error:
+    except ValueError as error:
         raise InputError(f"{folder / CONFIG}: not valid json ({error}). Restore the file or train again.") from error
+    if not isinstance(config, dict):
+        raise InputError(f"{folder / CONFIG}: not a model's configuration. Restore the file or train again.")
     if config.get("format") != FORMAT:
         raise InputError(
             f"{folder / CONFIG}: format {config.get('format')!r} cannot be read by this version, which reads {FORMAT}."

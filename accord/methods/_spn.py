@@ -67,6 +67,12 @@ class ProxyModel:
         """Beliefs of the field."""
         return self.chosen.beliefs(self.field(batch), semiring, self.damping)
 
+    def to(self, device: torch.device) -> None:
+        """Move the networks and the combination."""
+        for part in self.parts.values():
+            part.to(device)
+        self.chosen = Chosen(**{name: value.to(device) for name, value in self.chosen.tensors().items()})
+
     def tensors(self) -> dict[str, Tensor]:
         """Weights of the networks and the chosen combination."""
         named = {f"{part}/{name}": value for part in self.parts for name, value in learned(self.parts[part]).items()}

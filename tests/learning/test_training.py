@@ -14,7 +14,7 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from accord.encoders import GCN, MLP, Adapter, LinearScorer
-from accord.errors import InputError, OptionError
+from accord.errors import InputError, InputTypeError, OptionError
 from accord.evaluation import graph_accuracy
 from accord.field import Combination, Pseudomarginals
 from accord.graphs import GraphBatch
@@ -260,9 +260,17 @@ def test_every_way_to_solve_is_a_candidate_of_its_own():
 
 
 def test_unknown_candidates_are_refused():
-    for changes in ({"normaliser": ("rows",)}, {"semiring": ("min",)}, {"appearance": ("tree",)}, {"power": ()}):
+    for changes in (
+        {"normaliser": ("rows",)},
+        {"semiring": ("min",)},
+        {"appearance": ("tree",)},
+        {"appearance": (0.0,)},
+        {"power": ()},
+        {"sharpness": 3.0},
+        {"node_weight": (-1.0,)},
+    ):
         with pytest.raises(OptionError, match="CombinationGrid"):
-            replace(WIDE, **changes).candidates()
+            replace(WIDE, **changes)
 
 
 def test_fitting_the_combination_makes_validation_labels_more_likely():
@@ -338,3 +346,55 @@ def test_several_processes_share_the_graphs_and_agree(tmp_path):
     whole = fit(with_training(max_epochs=10)).tensors()
     name = next(name for name in whole if name.startswith("node/"))
     assert float((first.tensors[name] - whole[name].detach()).abs().max()) < 0.2
+
+
+def edgeless(graphs):
+    return [Data(x=g.x, edge_index=torch.empty(2, 0, dtype=torch.long), y=g.y) for g in graphs]
+
+
+def test_validation_data_that_cannot_tell_keep_the_latest_networks():
+    """No edge to score the edge network by: what was learned is kept all the same, not the start."""
+    for recipe in (RECIPE, replace(RECIPE, shared=True)):
+        start = StructuredProxyNetwork(recipe, "graph").build(SHAPE, Replicas((0,))).tensors()
+        model = fit(recipe, val=edgeless(VAL)).tensors()
+        names = [name for name in start if "scorer" in name]
+        assert names and all(not torch.equal(model[name], start[name]) for name in names)
+        assert all(value.isfinite().all() for name, value in model.items() if name != "chosen/score")
+
+
+def test_untrained_networks_win_no_tie():
+    easy = [Data(x=g.x, edge_index=g.edge_index, y=torch.zeros_like(g.y)) for g in TRAIN]
+    start = StructuredProxyNetwork(RECIPE, "node").build(SHAPE, Replicas((0,))).tensors()
+    one = [Data(x=g.x, edge_index=g.edge_index, y=torch.zeros_like(g.y)) for g in VAL]
+    model = fit(train=easy, val=one).tensors()
+    assert all(not torch.equal(model[k], start[k]) for k in start if "encoder" in k and "weight" in k)
+
+
+@pytest.mark.parametrize("changes", [{"clip_norm": 0.05}, {"patience": 2, "max_epochs": 120, "evaluate_every": 2}])
+def test_clipping_and_patience_are_a_replicas_own_affair(changes):
+    recipe = with_training(**changes)
+    together, alone = fit(recipe, seeds=(5, 3, 8)).tensors(), fit(recipe, seeds=(3,)).tensors()
+    same({k: v[1:2] for k, v in together.items()}, alone, rtol=1e-4, atol=1e-4)
+
+
+def test_checkpoints_of_other_data_or_settings_are_refused(tmp_path):
+    fit(with_training(max_epochs=10), folder=tmp_path)
+    turned = [Data(x=g.x, edge_index=g.edge_index, y=(g.y + 1) % 3) for g in TRAIN]
+    with pytest.raises(InputError, match="other seeds, settings, graphs"):
+        fit(train=turned, folder=tmp_path)
+    with pytest.raises(InputError, match="other seeds, settings, graphs"):
+        fit(replace(RECIPE, node=PartOptions(learning_rate=1e-3)), folder=tmp_path)
+
+
+def test_features_of_any_float_type_train_the_same():
+    double = [Data(x=g.x.double(), edge_index=g.edge_index, y=g.y) for g in TRAIN]
+    same(fit(train=double).tensors(), fit().tensors(), rtol=0, atol=0)
+
+
+def test_bad_recipes_are_refused():
+    for changes in ({"encoder": 7}, {"scorer": "linear"}, {"training": None}, {"shared": "yes"}):
+        with pytest.raises(InputTypeError, match="Recipe"):
+            replace(RECIPE, **changes)
+    for changes in ({"consistency": "abc"}, {"damping": 1.0}, {"edge_channels": 0}, {"selection": "luck"}):
+        with pytest.raises(OptionError, match="Recipe"):
+            replace(RECIPE, **changes)

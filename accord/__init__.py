@@ -1,22 +1,34 @@
 """Accord: labels that agree. Joint labelling of the nodes of new graphs."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from accord.datasets import load_benchmark
-from accord.field import PairwiseField
-from accord.inference import enumerate_beliefs, propagate
-
 if TYPE_CHECKING:
+    from accord.datasets import load_benchmark
     from accord.estimator import NodeClassifier
+    from accord.field import PairwiseField
+    from accord.inference import enumerate_beliefs, propagate
 
 __all__ = ["NodeClassifier", "PairwiseField", "enumerate_beliefs", "load_benchmark", "propagate"]
 
+# Loaded when first asked for: torch, PyG and scikit-learn take seconds that `accord --help` need not wait for.
+_HOMES = {
+    "NodeClassifier": "accord.estimator",
+    "PairwiseField": "accord.field",
+    "enumerate_beliefs": "accord.inference",
+    "load_benchmark": "accord.datasets",
+    "propagate": "accord.inference",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """The estimator is loaded when first asked for: scikit-learn and Lightning take a second or two."""
-    if name == "NodeClassifier":
-        from accord.estimator import NodeClassifier
+    """Bring a public name in from its home."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'accord' has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(_HOMES[name]), name)
+    return value
 
-        globals()[name] = NodeClassifier
-        return NodeClassifier
-    raise AttributeError(f"module 'accord' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    """Public names, loaded or not."""
+    return sorted({*globals(), *__all__})

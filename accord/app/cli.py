@@ -74,7 +74,9 @@ def fit(
     ] = None,
     features: Annotated[
         str | None,
-        typer.Option(help="raw, row-normalised or standardised.", show_default="the benchmark's, or raw"),
+        typer.Option(
+            help="raw, row-normalised or standardised.", show_default="the preset's for the benchmark, or raw"
+        ),
     ] = None,
     accelerator: Annotated[str | None, typer.Option(help="cpu, cuda or auto.", show_default="auto")] = None,
     config: Annotated[Path | None, typer.Option(help="TOML file with any of these settings; flags come first.")] = None,
@@ -100,7 +102,7 @@ def fit(
         "accelerator": accelerator,
     }
     settings = read_settings(config, flags, override or ())
-    source = load_source(data, settings.features, settings.seed)
+    source = load_source(data, settings.features, settings.seed, settings.preset)
     name = source.bench.name.rstrip("*")
     folder = run or Path("runs") / f"{name}-{settings.method}-{settings.encoder}"
     show_run(fit_run(source, settings, folder, messages()), output())
@@ -141,6 +143,8 @@ def evaluate(
     from accord.app.runs import open_run, write_text
     from accord.app.scoring import score_table
 
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)  # before the work: what fails should fail early
     scores, count = evaluate_run(open_run(run), data, split)
     output().print(score_table(scores, f"{Path(data).name}: {count} graph{'s' if count != 1 else ''}"))
     if out is not None:
@@ -177,7 +181,8 @@ def reproduce(
     from accord.app.reproduce import reproduce_table
 
     chosen = {"benchmarks": benchmark, "encoders": encoder, "presets": preset}
-    output().print(reproduce_table(table, out, chosen, seeds, max_epochs, accelerator, messages()), markup=False)
+    text = reproduce_table(table, out, chosen, seeds, max_epochs, accelerator, messages())
+    output().print(text, markup=False, soft_wrap=True)
 
 
 @data_app.command("list")

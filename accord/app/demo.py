@@ -5,7 +5,6 @@ told from their neighbours. The field that drew the labels is known: with the sa
 far joint labelling could go.
 """
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,24 @@ from torch_geometric.data import Batch, Data
 
 from accord.app.fit import Comparison, fit_run, show_run
 from accord.app.labelling import Labelled, label_graphs
-from accord.app.runs import CONFIG, read_json
+from accord.app.progress import TENSORBOARD
+from accord.app.runs import (
+    CARD,
+    CASES,
+    CHECKPOINT,
+    CONFIG,
+    CURVES,
+    METRICS,
+    MODEL,
+    MODEL_CONFIG,
+    REPORT,
+    RESULTS,
+    SEEN,
+    read_json,
+)
 from accord.app.scoring import Scores, score_parts
 from accord.app.settings import FitSettings
-from accord.app.sources import DIGITS, Source
+from accord.app.sources import Source
 from accord.datasets import DigitsBenchmark, make_digits
 from accord.encoders import GCNII
 from accord.errors import InputError
@@ -33,6 +46,8 @@ from accord.methods import preset_recipe
 
 TRAIN, VAL, TEST = 400, 200, 400  # graphs
 EPOCHS = 150
+MARK = "demo"  # key in config.json that tells a demo from a user's run on the same digits
+MADE = (RESULTS, METRICS, CASES, CURVES, REPORT, CARD, MODEL, MODEL_CONFIG, CHECKPOINT, SEEN)
 # Found on validation graphs of other seeds than the demo's. Nodes are read one by one, so that all that the graph adds
 # is the field's doing, and the true field can be given the same evidence.
 RECIPE: dict[str, Any] = {
@@ -76,19 +91,23 @@ def run_demo(path: Path, seed: int, messages: Console, output: Console) -> None:
         1
     )  # the matrices are small: more threads save little, and much is lost where cores are shared
     try:
-        run = fit_run(source, settings, path, messages, Comparison(compare, TITLES, NOTE))
+        run = fit_run(source, settings, path, messages, Comparison(compare, TITLES, NOTE), {MARK: True})
     finally:
         torch.set_num_threads(threads)
     show_run(run, output)
 
 
 def clear_demo(path: Path) -> None:
-    """Remove an earlier demo; anything else is left alone."""
-    if not path.exists():
+    """Remove what an earlier demo made; anything else is left alone."""
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
-    if not (path / CONFIG).is_file() or read_json(path / CONFIG).get("data", {}).get("name") != DIGITS:
+    config = read_json(path / CONFIG) if (path / CONFIG).is_file() else None
+    if not isinstance(config, dict) or config.get(MARK) is not True:
         raise InputError(f"{path}: holds something else than an earlier demo. Choose another folder with --run.")
-    shutil.rmtree(path)
+    for name in MADE:  # the configuration stays until the new one replaces it: it says whose folder this is
+        (path / name).unlink(missing_ok=True)
+    for events in (path / TENSORBOARD).glob("events.out.tfevents.*"):
+        events.unlink()
 
 
 def gnn_row(source: Source, seed: int) -> dict[str, Scores]:

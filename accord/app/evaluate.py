@@ -8,9 +8,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.app.features import load_scaling
-from accord.app.fit import SEEN
 from accord.app.labelling import label_graphs
-from accord.app.runs import Run
+from accord.app.runs import SEEN, Run
 from accord.app.scoring import Scores, score_parts
 from accord.app.sources import load_source
 from accord.datasets import read_graphs

@@ -1,4 +1,4 @@
-"""Treatment of the features of users' own graphs: learned from the training graphs, kept with the run."""
+"""Treatment of features: learned from the training graphs, kept with the run, applied to graphs of users' files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from accord.datasets import Benchmark, load_benchmark
 from accord.errors import GraphError, OptionError
 
 FILE = "features.npz"
@@ -20,7 +21,7 @@ class FeatureScaling:
     """What is done to features before a model sees them."""
 
     treatment: str
-    mean: Tensor  # [features]; empty unless standardised
+    mean: Tensor  # [features], float64; empty unless standardised
     deviation: Tensor
 
     def apply(self, graph: Data) -> Data:
@@ -35,7 +36,7 @@ class FeatureScaling:
                     f"the graph has {x.shape[1]} features a node, the model was trained on {len(self.mean)}. "
                     "Prepare the graph as the training graphs were."
                 )
-            treated = (x - self.mean) / self.deviation
+            treated = ((x - self.mean) / self.deviation).to(x.dtype)  # as load_benchmark does, to the last digit
         copy = graph.clone()
         copy.x = treated
         return copy
@@ -66,7 +67,19 @@ def fit_scaling(treatment: str, train: Sequence[Data]) -> FeatureScaling | None:
     deviation = rows.std(0, correction=0)
     # A column that never changes in training cannot be scaled. Comparing values is exact; a variance is not.
     deviation = deviation.masked_fill(rows.amin(0) == rows.amax(0), 1.0)
-    return FeatureScaling(treatment, rows.mean(0).float(), deviation.float())
+    return FeatureScaling(treatment, rows.mean(0), deviation)
+
+
+def benchmark_scaling(bench: Benchmark) -> FeatureScaling | None:
+    """The treatment that a benchmark was loaded with, for graphs that come from elsewhere; None for raw."""
+    if bench.features != "standardised":
+        return fit_scaling(bench.features, bench.train)
+    raw = load_benchmark(bench.name, "raw").train
+    if all("node_id" in graph for graph in raw):  # training graphs overlap, and each node counts once
+        node_id = torch.cat([graph.node_id for graph in raw])
+        first = np.unique(node_id.numpy(), return_index=True)[1]
+        raw = [Data(x=torch.cat([graph.x for graph in raw])[torch.from_numpy(first)])]
+    return fit_scaling(bench.features, raw)
 
 
 def load_scaling(folder: Path) -> FeatureScaling | None:

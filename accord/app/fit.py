@@ -14,7 +14,7 @@ from accord.app.cases import choose_cases
 from accord.app.labelling import label_graphs
 from accord.app.progress import TrainingProgress
 from accord.app.report import write_report
-from accord.app.runs import CASES, CHECKPOINT, REPORT, RESULTS, Run, start_run
+from accord.app.runs import CASES, CHECKPOINT, REPORT, RESULTS, SEEN, Run, start_run
 from accord.app.scoring import Scores, reliability, score_parts, score_table
 from accord.app.settings import FitSettings, override_recipe
 from accord.app.sources import Source, fingerprint, widest_scale
@@ -24,7 +24,6 @@ from accord.evaluation import metric_for, unseen_nodes
 from accord.experiments import provenance
 from accord.methods import METHODS, ProxyModel, Recipe, library_versions, preset_recipe, recipe_to_config
 
-SEEN = "seen_nodes.npz"
 ACCELERATORS = ("auto", "cpu", "cuda", "mps")
 WIDE = 100.0  # times: beyond this, features on one scale drown those on another
 
@@ -39,11 +38,25 @@ class Comparison:
 
 
 def fit_run(
-    source: Source, settings: FitSettings, path: Path, console: Console, comparison: Comparison | None = None
+    source: Source,
+    settings: FitSettings,
+    path: Path,
+    console: Console,
+    comparison: Comparison | None = None,
+    marks: Mapping[str, Any] | None = None,
 ) -> Run:
-    """Train, or go on training, the model that the settings describe; a finished run is shown, not repeated."""
+    """Train, or go on training, the model that the settings describe; a finished run is shown, not repeated.
+
+    Args:
+        source: the graphs.
+        settings: how to train.
+        path: the run folder.
+        console: for messages.
+        comparison: what else belongs into the table of results.
+        marks: what config.json says beside; a command knows its own runs by it.
+    """
     recipe = build_recipe(source, settings)
-    run = start_run(path, run_config(source, settings, recipe))
+    run = start_run(path, run_config(source, settings, recipe) | dict(marks or {}))
     if run.finished:
         console.print(f"[dim]{path} is finished already; remove it, or choose another with --run, to train again.[/]")
     else:
@@ -93,7 +106,7 @@ def run_config(source: Source, settings: FitSettings, recipe: Recipe) -> dict[st
     """What config.json says: everything that the result depends on."""
     bench = source.bench
     return {
-        "settings": settings.plain() | {"level": settings.level or bench.level},
+        "settings": settings.plain() | {"level": settings.level or bench.level, "features": bench.features},
         "recipe": recipe_to_config(recipe),
         "data": {
             "name": bench.name,

@@ -12,6 +12,7 @@ from accord.errors import DataNotFoundError, InputError
 CONFIG, RESULTS, METRICS, CASES = "config.json", "results.json", "metrics.csv", "cases.json"
 CURVES, REPORT, CARD = "curves.png", "report.html", "README.md"
 MODEL, CHECKPOINT = "model.safetensors", "checkpoint.safetensors"
+SEEN, MODEL_CONFIG = "seen_nodes.npz", "model.json"
 # What may differ when a run goes on: where it is computed changes nothing but speed and the last digits.
 FREE = ("versions", "settings.accelerator", "recipe.training.accelerator", "data.name", "data.source")
 SHOWN_DIFFERENCES = 4

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from accord.encoders import encoder_spec, scorer_spec
-from accord.errors import DataNotFoundError, OptionError
+from accord.errors import AccordError, DataNotFoundError, OptionError
 from accord.methods import Recipe, recipe_from_config, recipe_to_config
 
 if sys.version_info >= (3, 11):
@@ -29,7 +29,7 @@ class FitSettings:
     max_epochs: int | None = None
     seed: int = 0
     preset: str = "accord"
-    features: str | None = None  # None: the benchmark's own treatment, "raw" for other data
+    features: str | None = None  # None: the preset's treatment, else the benchmark's own, "raw" for other data
     accelerator: str = "auto"
     recipe: Mapping[str, Any] = field(default_factory=dict)
 
@@ -87,12 +87,16 @@ def override_recipe(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe:
         config[key] = _overridden(key, config[key], value)
     try:
         return recipe_from_config(config)
-    except TypeError as error:
+    except AccordError:
+        raise
+    except (TypeError, ValueError, AttributeError) as error:
         raise OptionError(f"recipe: a value is of the wrong kind ({error}). Compare config.json of a run.") from error
 
 
 def _overridden(key: str, before: Any, value: Any) -> Any:
     if key in BY_NAME:
+        if not isinstance(value, str | Mapping):
+            raise OptionError(f"recipe.{key}: is {value!r}, but a name, or one of its parts, is needed.")
         name = value if isinstance(value, str) else value.get("kind", before["kind"])
         if name != before["kind"]:
             before = BY_NAME[key](name).to_config()
@@ -134,4 +138,6 @@ def _set(recipe: Mapping[str, Any], path: list[str], value: Any) -> dict[str, An
         return {**recipe, first: value}
     inner = recipe.get(first, {})
     inner = {"kind": inner} if isinstance(inner, str) else inner
+    if not isinstance(inner, Mapping):
+        raise OptionError(f"recipe.{first}: is {inner!r}, and has no part {path[1]!r}. Set one or the other.")
     return {**recipe, first: {**inner, path[1]: value}}

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
-from accord.app.features import FeatureScaling, fit_scaling
+from accord.app.features import FeatureScaling, benchmark_scaling, fit_scaling
 from accord.datasets import (
     Benchmark,
     DigitsBenchmark,
@@ -19,6 +19,7 @@ from accord.datasets import (
     read_folder,
 )
 from accord.errors import DataNotFoundError, OptionError
+from accord.methods import preset_features
 
 DIGITS = "digits"
 # Planetoid numbers its topics without saying which is which; how many papers each has tells them apart.
@@ -51,7 +52,7 @@ class Source:
     preset_row: str | None  # name under which presets may have values of their own
     label_names: list[str] | None
     task_names: list[str] | None
-    scaling: FeatureScaling | None  # what was done to the features of a user's own graphs
+    scaling: FeatureScaling | None  # what was done to the features, and has to be done to those of new graphs
 
     @property
     def has_images(self) -> bool:
@@ -59,13 +60,14 @@ class Source:
         return isinstance(self.bench, DigitsBenchmark)
 
 
-def load_source(name: str, features: str | None = None, seed: int = 0) -> Source:
+def load_source(name: str, features: str | None = None, seed: int = 0, preset: str | None = None) -> Source:
     """Find the data that a name stands for.
 
     Args:
         name: a benchmark ("cora*", or "cora"), "digits", or a folder with train/ in it.
-        features: treatment of the features; None for the benchmark's own, raw for folders.
+        features: treatment of the features; None for the preset's or else the benchmark's own, raw for folders.
         seed: of made data; benchmarks and folders are what they are.
+        preset: whose treatment of a benchmark's features is taken where none is given.
     """
     if Path(name).is_dir():
         return _from_folder(read_folder(name), features)
@@ -75,24 +77,26 @@ def load_source(name: str, features: str | None = None, seed: int = 0) -> Source
         bench = make_digits(seed=seed)
         return Source(bench, None, [str(state) for state in range(bench.num_states)], None, None)
     known = [row.name for row in list_benchmarks()]
-    wanted = f"{name}*" if f"{name.lower()}*" in known else name
-    try:
-        benchmark = load_benchmark(wanted, features)
-    except OptionError as error:
-        if wanted.lower() in (*known, "ppi"):
-            raise
+    key = name.strip().lower()
+    wanted = f"{key}*" if f"{key}*" in known else key
+    if wanted not in (*known, "ppi"):
         raise DataNotFoundError(
             f"{name}: is neither a folder nor a benchmark. Give a folder with train/ in it, or one of "
             f"{', '.join([*known, DIGITS])}."
-        ) from error
-    return Source(benchmark, benchmark.name, TOPICS.get(benchmark.name), None, None)
+        )
+    if features is None and preset is not None:
+        features = preset_features(preset, wanted)
+    benchmark = load_benchmark(wanted, features)
+    return Source(benchmark, benchmark.name, TOPICS.get(benchmark.name), None, benchmark_scaling(benchmark))
 
 
 def _from_folder(bench: FolderBenchmark, features: str | None) -> Source:
     scaling = fit_scaling(features or "raw", bench.train)
     if scaling is not None:
         splits = {name: scaling.apply_all(getattr(bench, name)) for name in ("train", "val", "test")}
-        bench = replace(bench, train=splits["train"], val=splits["val"], test=splits["test"])
+        bench = replace(
+            bench, train=splits["train"], val=splits["val"], test=splits["test"], features=scaling.treatment
+        )
     return Source(bench, None, bench.label_names, bench.task_names, scaling)
 
 

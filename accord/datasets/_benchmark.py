@@ -45,6 +45,7 @@ class Benchmark:
     level: Level  # what counts as right: a "graph" with every node right, or each "node"
     counted: Counted  # what the benchmark's tables count
     source: str  # where the data came from, and what of it is not original
+    features: str = "raw"  # what was done to the features
 
     @property
     def num_features(self) -> int:

@@ -11,6 +11,8 @@ from torch_geometric.data import Data
 from accord.errors import GraphError
 from accord.graphs import check_edge_index, check_features
 
+MAX_STATES = 1_000_000  # a larger number is no state but a slip: an id, or a measurement
+BIGGEST = 2.0**62  # whole number that float and int64 both hold
 SHOWN_NAMES = 12  # in messages; a list of hundreds helps nobody
 
 
@@ -62,15 +64,14 @@ class RawGraph:
         self._check_rows(labels, "labels")
         states = label_states(labels, label_names)
         if isinstance(states, np.ndarray):
-            low = int(states.min()) if states.size else 0
-            limit = None if label_names is None else len(label_names)
-            if low < -1 or (limit is not None and states.size and int(states.max()) >= limit):
-                bad = (states < -1) | (states >= (limit or np.iinfo(np.int64).max))
-                node = int(np.argwhere(bad)[0][0])
-                allowed = "states are numbered from 0" if limit is None else f"there are states 0 to {limit - 1}"
+            limit = MAX_STATES if label_names is None else len(label_names)
+            bad = np.argwhere((states < -1) | (states >= limit))
+            if len(bad):
+                slip = f"states are numbered from 0, at most to {limit - 1}"
+                allowed = slip if label_names is None else f"there are states 0 to {limit - 1}"
                 raise GraphError(
-                    f"{self.place(node)}: the label is {states[tuple(np.argwhere(bad)[0])]}, but {allowed}, and -1 "
-                    "stands for a missing label."
+                    f"{self.place(int(bad[0][0]))}: the label is {labels[tuple(bad[0])]}, but {allowed}, and -1 stands "
+                    "for a missing label. Correct it, or leave it empty."
                 )
             return states
         node = int(np.argwhere(labels == states)[0][0])
@@ -119,7 +120,10 @@ def label_states(labels: np.ndarray, label_names: Sequence[str] | None) -> np.nd
 
 
 def whole_numbers(labels: np.ndarray) -> np.ndarray | str:
-    """Text as whole numbers ("2", "2.0"; "" is -1), or the first text that is none."""
+    """Text as whole numbers ("2", "2.0"; "" is -1), or the first text that is none.
+
+    Numbers that are far too large ("1e30") are cut to what an integer holds, which is still no state.
+    """
     distinct, inverse = np.unique(labels, return_inverse=True)
     numbers = []
     for text in distinct:
@@ -129,7 +133,7 @@ def whole_numbers(labels: np.ndarray) -> np.ndarray | str:
             return str(text)
         if not number.is_integer():
             return str(text)
-        numbers.append(int(number))
+        numbers.append(int(np.clip(number, -BIGGEST, BIGGEST)))
     return np.array(numbers, dtype=np.int64)[inverse].reshape(labels.shape)
 
 

@@ -11,7 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 from accord.datasets._features import dense_rows
-from accord.datasets._raw import RawGraph, find_label_names
+from accord.datasets._raw import BIGGEST, RawGraph, find_label_names
 from accord.datasets._tables import is_table_folder, read_tables
 from accord.errors import DataNotFoundError, GraphError
 
@@ -181,7 +181,8 @@ def _assemble(path: Path, arrays: Mapping[str, np.ndarray], held: Sequence[str])
 def _integers(path: Path, name: str, values: np.ndarray) -> np.ndarray:
     """Whole numbers as int64, also where they are written as floats."""
     if values.dtype.kind == "f" and bool((values == np.round(values)).all()):
-        return values.astype(np.int64)
+        whole: np.ndarray = np.clip(values, -BIGGEST, BIGGEST).astype(np.int64)
+        return whole
     if values.dtype.kind not in "iu":
         raise GraphError(f"{path}: {name} has type {values.dtype}, but whole numbers are needed.")
     return values.astype(np.int64)

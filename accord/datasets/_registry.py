@@ -121,7 +121,8 @@ def load_benchmark(name: str, features: str | None = None) -> Benchmark:
             f"load_benchmark: there is no benchmark called {name!r}. "
             f"Choose one of: {', '.join([*BENCHMARKS, *ALIASES])}."
         )
-    splits = spec.load(find_treatment(spec.features if features is None else features))
+    features = spec.features if features is None else features
+    splits = spec.load(find_treatment(features))
     _check_labels(splits, spec)
     return Benchmark(
         name=spec.name,
@@ -133,6 +134,7 @@ def load_benchmark(name: str, features: str | None = None) -> Benchmark:
         level=spec.level,
         counted=spec.counted,
         source=splits.source,
+        features=features,
     )
 
 

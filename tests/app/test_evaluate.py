@@ -10,11 +10,11 @@ from accord.estimator import NodeClassifier
 
 
 def test_the_test_split_gives_the_scores_of_the_run(trained, data_folder, tmp_path):
-    result = call("evaluate", trained, data_folder, "--out", tmp_path / "scores.json")
+    result = call("evaluate", trained, data_folder, "--out", tmp_path / "deep" / "scores.json")
     assert result.exit_code == 0
     for word in ("GNN", "edge GNN", "SPN", "node accuracy", "graph accuracy", "unseen nodes", "6 graphs"):
         assert word in result.stdout, word
-    scores = json.loads((tmp_path / "scores.json").read_text())
+    scores = json.loads((tmp_path / "deep" / "scores.json").read_text())
     assert scores == json.loads((trained / "results.json").read_text())["test"]
     model = NodeClassifier.load(trained)
     graphs = read_graphs(data_folder / "test", model.label_names)

@@ -168,12 +168,16 @@ def test_standardised_features_are_kept_with_the_run(tmp_path):
         (["--features", "bleached"], "--features 'bleached' is unknown"),
         (["--max-epochs", "-1"], "max_epochs is -1"),
         (["--set", "node.rate=1"], "recipe.node: the key 'rate' is unknown. Known keys: learning_rate"),
+        (["--set", "encoder=7"], "recipe.encoder: is 7"),
+        (["--set", "grid.sharpness=3"], "sharpness is 3"),
+        (["--set", "consistency=abc"], "consistency is 'abc'"),
         (["--set", "bogus"], "write key=value"),
         (["--accelerator", "abacus"], "abacus"),
     ],
 )
 def test_settings_that_cannot_be_used(data_folder, tmp_path, arguments, message):
     assert message in refused("fit", data_folder, "--run", tmp_path / "run", *QUICK, *arguments)
+    assert not (tmp_path / "run").exists()
 
 
 def test_data_that_is_not_there(tmp_path):

@@ -34,3 +34,10 @@ def test_a_slice_of_the_citation_table(tmp_path):
     assert "| citeseer* | gcn | paper | 2 |" in result.output.replace("\n", "")
     assert (tmp_path / "citation" / "paper-citeseer-gcn.json").is_file()
     assert "accord reproduce citation" in (tmp_path / "citation" / "README.md").read_text()
+
+
+def test_rows_of_the_table_are_not_broken(monkeypatch, tmp_path):
+    row = "| " + " | ".join(["citeseer*"] * 20) + " |"
+    monkeypatch.setattr("accord.app.reproduce.TABLES", {"citation": lambda *args, **options: row})
+    result = CliRunner().invoke(app, ["reproduce", "citation", "--out", str(tmp_path)], env={"COLUMNS": "80"})
+    assert result.stdout == row + "\n"

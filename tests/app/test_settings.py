@@ -4,7 +4,7 @@ import pytest
 
 from accord.app.settings import FitSettings, override_recipe, read_settings
 from accord.encoders import BilinearScorer
-from accord.errors import DataNotFoundError, OptionError
+from accord.errors import AccordError, DataNotFoundError, OptionError
 from accord.methods import preset_recipe
 
 
@@ -72,11 +72,24 @@ def test_scorers_are_replaced_by_name(overrides):
         ("node=1", "recipe.node: is 1, but has parts: learning_rate"),
         ("node.learning_rate=fast", "wrong kind"),
         ("node.learning_rate=-1", "learning_rate is -1"),
+        ("encoder=7", "recipe.encoder: is 7, but a name, or one of its parts, is needed"),
+        ("scorer=none", "recipe.scorer: is None, but a name"),
+        ("scorer.kind=7", "scorer is a int"),
+        ("shared=5", "shared is a int"),
+        ("grid.sharpness=3", "sharpness is 3"),
+        ("grid.sharpness=abc", "sharpness is 'abc'"),
+        ("consistency=abc", "consistency is 'abc'"),
+        ("edge_channels=abc", "edge_channels is 'abc'"),
         ("encoder=resnet", "'resnet' is unknown"),
         ("a.b.c=1", "at most two parts"),
         ("=1", "write key=value"),
     ],
 )
 def test_overrides_that_cannot_be_used(override, message):
-    with pytest.raises(OptionError, match=message):
+    with pytest.raises(AccordError, match=message):
         override_recipe(preset_recipe(), read_settings(None, {}, [override]).recipe)
+
+
+def test_a_value_without_parts_has_none_to_set():
+    with pytest.raises(OptionError, match="recipe.encoder: is 7, and has no part 'hidden'"):
+        read_settings(None, {}, ["encoder=7", "encoder.hidden=3"])

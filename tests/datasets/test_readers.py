@@ -132,6 +132,12 @@ BAD_FILES = {
     "half label": (lambda p: arrays(p / "g.npz", y=np.array([0.5, 1, 2])), "whole numbers are needed"),
     "few labels": (lambda p: arrays(p / "g.npz", y=np.array([0, 1])), "one entry for each of 3 nodes"),
     "label -2": (lambda p: arrays(p / "g.npz", y=np.array([0, -2, 1])), "node 1: the label is -2"),
+    "huge label": (
+        lambda p: tables(p / "g", nodes="id,label,a\nu,0,1\nv,1e30,1\n", edges="source,target\n"),
+        "nodes.csv, line 3: the label is 1e30, but states are numbered from 0, .*Correct it",
+    ),
+    "huge number": (lambda p: objects(p / "g.json", y=[0, 1e30, 1]), "node 1: the label is [1-9]"),
+    "label is an id": (lambda p: arrays(p / "g.npz", y=np.array([0, 10**12, 1])), "node 1: the label is 1000000000000"),
     "attributes": (lambda p: arrays(p / "g.npz", edge_attr=np.ones((3, 1))), "one row for each of the 2 columns"),
     "text attributes": (lambda p: arrays(p / "g.npz", edge_attr=np.array(["a", "b"])), "edge_attr has type"),
     "nan attributes": (lambda p: arrays(p / "g.npz", edge_attr=np.array([1, np.nan])), "edge_attr holds a NaN"),

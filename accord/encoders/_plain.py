@@ -9,45 +9,8 @@ from accord.encoders._encoder import Encoder, EncoderSpec
 from accord.encoders._inputs import Features, Signal
 from accord.encoders._linear import ReplicaLinear
 from accord.encoders._noise import Noise
-from accord.encoders._stack import Layer, StackedEncoder
+from accord.encoders._stack import Layer, StackSpec
 from accord.graphs import GraphBatch
-
-
-@dataclass(frozen=True)
-class MLP(EncoderSpec):
-    """Multilayer perceptron on each node's own features.
-
-    Args:
-        hidden: channels between the layers.
-        layers: how many linear maps.
-        dropout: between the layers.
-        input_dropout: on the features.
-        normalisation: None, or "layer" between the layers.
-        skip: add a linear map of each layer's input to its output.
-        activation: between the layers.
-    """
-
-    kind = "mlp"
-    hidden: int = 64
-    layers: int = 2
-    dropout: float = 0.0
-    input_dropout: float = 0.0
-    normalisation: str | None = None
-    skip: bool = False
-    activation: str = "relu"
-
-    def build(self, in_channels: int, out_channels: int, seeds: Sequence[int]) -> StackedEncoder:
-        """One replica per seed."""
-        return StackedEncoder(
-            [in_channels, *[self.hidden] * (self.layers - 1), out_channels],
-            lambda number, inputs, outputs: LinearLayer(inputs, outputs, seeds, f"layers.{number}"),
-            seeds,
-            dropout=self.dropout,
-            input_dropout=self.input_dropout,
-            normalisation=self.normalisation,
-            skip=self.skip,
-            activation=self.activation,
-        )
 
 
 class LinearLayer(Layer):
@@ -60,6 +23,14 @@ class LinearLayer(Layer):
     def forward(self, signal: Signal, batch: GraphBatch, noise: Noise | None, number: int) -> Tensor:
         """The batch is not looked at."""
         return signal.linear(self.map.weight, self.map.bias)
+
+
+@dataclass(frozen=True)
+class MLP(StackSpec):
+    """Multilayer perceptron on each node's own features."""
+
+    kind = "mlp"
+    layer = LinearLayer
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import cast
+from dataclasses import dataclass
+from typing import ClassVar, cast
 
 from torch import Tensor, nn
 
-from accord.encoders._encoder import Encoder
+from accord.encoders._encoder import Encoder, EncoderSpec
 from accord.encoders._inputs import Features, Hidden, Signal
 from accord.encoders._linear import ReplicaLayerNorm, ReplicaLinear
 from accord.encoders._noise import Noise
@@ -80,3 +81,41 @@ class StackedEncoder(Encoder):
             skip = cast(ReplicaLinear, self.skips[number])
             h = h + signal.linear(skip.weight, skip.bias)
         return h
+
+
+@dataclass(frozen=True)
+class StackSpec(EncoderSpec):
+    """A stack of like layers; subclasses name the layer.
+
+    Args:
+        hidden: channels between the layers.
+        layers: how many.
+        dropout: between the layers.
+        input_dropout: on the features.
+        normalisation: None, or "layer" between the layers.
+        skip: add a linear map of each layer's input to its output.
+        activation: between the layers.
+    """
+
+    layer: ClassVar[type[Layer]]  # called with inputs, outputs, seeds and a name
+    hidden: int = 64
+    layers: int = 2
+    dropout: float = 0.0
+    input_dropout: float = 0.0
+    normalisation: str | None = None
+    skip: bool = False
+    activation: str = "relu"
+
+    def build(self, in_channels: int, out_channels: int, seeds: Sequence[int]) -> StackedEncoder:
+        """One replica per seed."""
+        make = type(self).layer
+        return StackedEncoder(
+            [in_channels, *[self.hidden] * (self.layers - 1), out_channels],
+            lambda number, inputs, outputs: make(inputs, outputs, seeds, f"layers.{number}"),
+            seeds,
+            dropout=self.dropout,
+            input_dropout=self.input_dropout,
+            normalisation=self.normalisation,
+            skip=self.skip,
+            activation=self.activation,
+        )

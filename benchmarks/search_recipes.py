@@ -1,4 +1,4 @@
-"""Random search behind preset `accord`: recipes drawn, trained and ranked on validation data; test data never loaded.
+"""Random search behind preset `accord`: recipes drawn, trained and ranked on validation data alone.
 
     python benchmarks/search_recipes.py node cora* gcnii --draws 40 --out results/search
     python benchmarks/search_recipes.py edge cora* gcnii --draws 40 --out results/search

@@ -87,9 +87,8 @@ def run_demo(path: Path, seed: int, messages: Console, output: Console) -> None:
         return gnn_row(source, seed) | ceiling_row(model, source)
 
     threads = torch.get_num_threads()
-    torch.set_num_threads(
-        1
-    )  # the matrices are small: more threads save little, and much is lost where cores are shared
+    # The matrices are small: more threads save little, and much is lost where cores are shared.
+    torch.set_num_threads(1)
     try:
         run = fit_run(source, settings, path, messages, Comparison(compare, TITLES, NOTE), {MARK: True})
     finally:

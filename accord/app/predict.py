@@ -13,8 +13,7 @@ from torch_geometric.data import Data
 
 from accord.app.features import load_scaling
 from accord.app.runs import Run, write_text
-from accord.datasets import read_graphs
-from accord.datasets._readers import graph_entries
+from accord.datasets import graph_entries, read_graphs
 from accord.errors import GraphError, OptionError
 from accord.estimator import NodeClassifier
 

@@ -4,7 +4,7 @@ from accord.datasets._benchmark import Benchmark, SplitStatistics
 from accord.datasets._digits import DigitsBenchmark, DigitsOptions, DigitsTruth, make_digits
 from accord.datasets._files import find_file
 from accord.datasets._folder import FolderBenchmark, read_folder
-from accord.datasets._readers import read_graph, read_graphs
+from accord.datasets._readers import graph_entries, read_graph, read_graphs
 from accord.datasets._registry import BenchmarkEntry, list_benchmarks, load_benchmark
 from accord.datasets._writers import write_graph
 
@@ -17,6 +17,7 @@ __all__ = [
     "FolderBenchmark",
     "SplitStatistics",
     "find_file",
+    "graph_entries",
     "list_benchmarks",
     "load_benchmark",
     "make_digits",

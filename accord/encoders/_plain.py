@@ -50,7 +50,7 @@ class Linear(EncoderSpec):
 
 
 class LinearEncoder(Encoder):
-    """A built linear encoder; `transform` makes it a head for other encoders' representations."""
+    """A built linear encoder."""
 
     def __init__(self, spec: Linear, in_channels: int, out_channels: int, seeds: Sequence[int]) -> None:
         super().__init__(in_channels, out_channels, len(seeds))
@@ -60,8 +60,3 @@ class LinearEncoder(Encoder):
     def encode(self, batch: GraphBatch, noise: Noise | None) -> Tensor:
         """Map the features."""
         return Features(batch, noise, self.input_dropout).linear(self.map.weight, self.map.bias)
-
-    def transform(self, h: Tensor) -> Tensor:
-        """Map representations [nodes, replicas, in_channels]."""
-        mapped: Tensor = self.map(h)
-        return mapped

@@ -4,7 +4,7 @@ from accord.inference._appearance import spanning_tree_probabilities
 from accord.inference._beliefs import Beliefs, ExactBeliefs
 from accord.inference._elimination import eliminate_beliefs
 from accord.inference._enumeration import enumerate_beliefs
-from accord.inference._options import PropagationOptions
+from accord.inference._options import PropagationOptions, Semiring
 from accord.inference._propagate import propagate
 from accord.inference._sampling import sample_exact, sample_gibbs
 
@@ -12,6 +12,7 @@ __all__ = [
     "Beliefs",
     "ExactBeliefs",
     "PropagationOptions",
+    "Semiring",
     "eliminate_beliefs",
     "enumerate_beliefs",
     "propagate",

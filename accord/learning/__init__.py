@@ -6,6 +6,7 @@ from accord.learning._chosen import Chosen
 from accord.learning._hold_out import hold_out
 from accord.learning._likelihood import fit_combination
 from accord.learning._loop import Objective, Report, Row, Trainer
+from accord.learning._maximin import GameOptions, maximin_objective
 from accord.learning._objective import consistency_penalty, edge_loss, node_loss
 from accord.learning._options import PartOptions, TrainingOptions
 from accord.learning._parts import EdgePart, NodePart, SharedPart
@@ -19,6 +20,7 @@ __all__ = [
     "Chosen",
     "CombinationGrid",
     "EdgePart",
+    "GameOptions",
     "NodeObjective",
     "NodePart",
     "Objective",
@@ -39,6 +41,7 @@ __all__ = [
     "fit_combination",
     "hold_out",
     "learned",
+    "maximin_objective",
     "node_loss",
     "read_checkpoint",
     "write_checkpoint",

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from accord.field import Combination, PairwiseField, Pseudomarginals, blend
 from accord.graphs import Topology
-from accord.inference import Beliefs, propagate, spanning_tree_probabilities
-from accord.inference._options import Semiring
+from accord.inference import Beliefs, Semiring, propagate, spanning_tree_probabilities
 
 SPANNING = 0.0  # stands for the edge probabilities of the uniform spanning tree
 SEMIRINGS: tuple[Semiring, ...] = ("max", "sum")  # labels are decoded jointly from either's beliefs

@@ -15,7 +15,7 @@ from torch import Tensor
 from accord.errors import OptionError
 from accord.evaluation import metric_for, node_accuracy
 from accord.graphs import Topology
-from accord.inference._options import Semiring
+from accord.inference import Semiring
 from accord.learning._chosen import SEMIRINGS, SPANNING, Chosen
 
 CHUNK_BYTES = 2**28  # of edge tables solved at once; the sweeps hold a few times as much

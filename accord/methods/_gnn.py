@@ -9,8 +9,7 @@ from torch_geometric.data import Data
 
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch
-from accord.inference import Beliefs, propagate
-from accord.inference._options import Semiring
+from accord.inference import Beliefs, Semiring, propagate
 from accord.learning import NodeObjective, NodePart, Replicas, Report, Row, Trainer, learned
 from accord.methods._model import Shape
 from accord.methods._recipe import Recipe

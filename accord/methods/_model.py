@@ -11,8 +11,7 @@ from torch_geometric.data import Data
 
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch
-from accord.inference import Beliefs
-from accord.inference._options import Semiring
+from accord.inference import Beliefs, Semiring
 from accord.learning import Replicas, Report, Row
 from accord.methods._recipe import Recipe
 

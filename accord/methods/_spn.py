@@ -10,8 +10,7 @@ from torch_geometric.data import Data
 from accord.encoders import ReplicaLinear
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch
-from accord.inference import Beliefs
-from accord.inference._options import Semiring
+from accord.inference import Beliefs, Semiring
 from accord.learning import (
     EDGE_KEY,
     Chosen,
@@ -43,17 +42,20 @@ class ProxyModel:
         """Scores [R, nodes, states] and [R, edges, states, states]."""
         if "shared" in self.parts:
             node, edge = self.parts["shared"](batch)
-        else:
-            node, edge = self.parts["node"](batch), self.parts["edge"](batch)
-        return node.float(), edge.float()
+            return node.float(), edge.float()
+        return self.node_logits(batch), self.edge_logits(batch)
 
+    @torch.no_grad()
     def node_logits(self, batch: GraphBatch) -> Tensor:
         """Scores [R, nodes, states] of the node network: the GNN that the field is built on."""
-        return self.logits(batch)[0]
+        logits: Tensor = self.parts["shared"](batch)[0] if "shared" in self.parts else self.parts["node"](batch)
+        return logits.float()
 
+    @torch.no_grad()
     def edge_logits(self, batch: GraphBatch) -> Tensor:
         """Scores [R, edges, states, states] of the edge network."""
-        return self.logits(batch)[1]
+        logits: Tensor = self.parts["shared"](batch)[1] if "shared" in self.parts else self.parts["edge"](batch)
+        return logits.float()
 
     def field(self, batch: GraphBatch) -> PairwiseField:
         """Pseudomarginals combined (Eq. 5)."""

@@ -7,7 +7,7 @@ from strategies import fields
 from torch.testing import assert_close
 
 from accord import PairwiseField, enumerate_beliefs
-from accord.learning._maximin import GameOptions, maximin_objective
+from accord.learning import GameOptions, maximin_objective
 
 TIGHT = {"rtol": 0, "atol": 1e-8}
 

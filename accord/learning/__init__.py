@@ -11,6 +11,7 @@ from accord.learning._objective import consistency_penalty, edge_loss, node_loss
 from accord.learning._options import PartOptions, TrainingOptions
 from accord.learning._parts import EdgePart, NodePart, SharedPart
 from accord.learning._proxy import EDGE_KEY, NodeObjective, ProxyObjective
+from accord.learning._ranking import rank
 from accord.learning._replicas import Replicas, learned
 from accord.learning._selection import CombinationGrid, choose_combination
 from accord.learning._snapshots import Snapshots
@@ -43,6 +44,7 @@ __all__ = [
     "learned",
     "maximin_objective",
     "node_loss",
+    "rank",
     "read_checkpoint",
     "write_checkpoint",
 ]

@@ -10,6 +10,7 @@ from accord.evaluation import edge_accuracy, metric_for
 from accord.graphs import GraphBatch
 from accord.learning._objective import consistency_penalty, edge_loss, node_loss
 from accord.learning._options import PartOptions
+from accord.learning._ranking import rank
 
 EDGE_KEY = 500_009  # the edge network's weights and dropout must not repeat the node network's
 
@@ -25,7 +26,8 @@ class NodeObjective:
     def __init__(self, node: nn.Module, options: PartOptions, level: str) -> None:
         self.parts: dict[str, nn.Module] = {"node": node}
         self.options: Mapping[str, PartOptions] = {"node": options}
-        self.metric = metric_for(level)
+        metric_for(level)  # says which levels there are
+        self.level = level
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy at labelled nodes."""
@@ -33,7 +35,7 @@ class NodeObjective:
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy at the level asked for."""
-        return {"node": self.metric(self.parts["node"](batch).argmax(-1), targets, batch.topology)}
+        return {"node": rank(self.parts["node"](batch).argmax(-1), targets, batch.topology, self.level)}
 
 
 class ProxyObjective:
@@ -50,7 +52,8 @@ class ProxyObjective:
         self, parts: dict[str, nn.Module], options: Mapping[str, PartOptions], level: str, consistency: float = 0.0
     ) -> None:
         self.parts, self.options = parts, options
-        self.metric = metric_for(level)
+        metric_for(level)  # says which levels there are
+        self.level = level
         self.consistency = consistency
 
     def _logits(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[Tensor, Tensor]:
@@ -76,7 +79,7 @@ class ProxyObjective:
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy of the node network at the level asked for, of the edge network on pairs; if shared, the mean."""
         node, edge = self._logits(batch)
-        score = self.metric(node.argmax(-1), targets, batch.topology)
+        score = rank(node.argmax(-1), targets, batch.topology, self.level)
         pairs = edge_accuracy(edge, targets, batch.topology)
         if "shared" not in self.parts:
             return {"node": score, "edge": pairs}

@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from accord.errors import OptionError
-from accord.evaluation import metric_for, node_accuracy
+from accord.evaluation import metric_for
 from accord.graphs import Topology
 from accord.inference import Semiring
 from accord.learning._chosen import SEMIRINGS, SPANNING, Chosen
+from accord.learning._ranking import rank
 
 CHUNK_BYTES = 2**28  # of edge tables solved at once; the sweeps hold a few times as much
 NORMALISERS = {"own": 0.0, "node": 1.0}  # share of the node network's marginals
@@ -96,13 +97,11 @@ def choose_combination(
     metric = metric_for(level)
     candidates = torch.tensor(grid.candidates(), dtype=node.dtype, device=node.device)
     size = max(1, CHUNK_BYTES // max(1, edge.numel() * edge.element_size()))
-    scores, ties = [], []
+    scores, ranks = [], []
     for chunk in candidates.split(size):
         candidate = Chosen.from_rows(chunk[:, None], chunk.new_zeros(len(chunk), 1))
         labels = candidate.labels(candidate.field(node, edge, topology), damping)
         scores.append(metric(labels, targets, topology))
-        ties.append(node_accuracy(labels, targets))
-    score, tie = torch.cat(scores).double(), torch.cat(ties).double()
-    # Scores move in steps of one graph or node, far above this weight.
-    winner = (score + 1e-7 * tie).argmax(0)
+        ranks.append(rank(labels, targets, topology, level))
+    score, winner = torch.cat(scores).double(), torch.cat(ranks).argmax(0)
     return Chosen.from_rows(candidates[winner], score.gather(0, winner[None])[0].to(node.dtype))

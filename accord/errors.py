@@ -52,3 +52,7 @@ class DataNotFoundError(AccordError, FileNotFoundError):
 
 class ConvergenceWarning(UserWarning):
     """Belief propagation stopped before its messages settled."""
+
+
+class DivergenceWarning(UserWarning):
+    """Training left the road: a loss or weights were no longer finite, and the best parameters so far were kept."""

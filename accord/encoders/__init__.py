@@ -10,7 +10,7 @@ from accord.encoders._gcnii import GCNII
 from accord.encoders._linear import ReplicaLinear
 from accord.encoders._linear_scorer import LinearScorer
 from accord.encoders._noise import Noise
-from accord.encoders._plain import MLP, Linear
+from accord.encoders._plain import MLP, Identity, Linear
 from accord.encoders._registry import (
     ENCODERS,
     SCORERS,
@@ -37,6 +37,7 @@ __all__ = [
     "EncoderSpec",
     "GraphSAGE",
     "GraphUNet",
+    "Identity",
     "Linear",
     "LinearScorer",
     "Noise",

@@ -60,3 +60,32 @@ class LinearEncoder(Encoder):
     def encode(self, batch: GraphBatch, noise: Noise | None) -> Tensor:
         """Map the features."""
         return Features(batch, noise, self.input_dropout).linear(self.map.weight, self.map.bias)
+
+
+@dataclass(frozen=True)
+class Identity(EncoderSpec):
+    """The features as they are, for a scorer that is to see both ends' features themselves.
+
+    Args:
+        input_dropout: on the features.
+    """
+
+    kind = "identity"
+    input_dropout: float = 0.0
+
+    def build(self, in_channels: int, out_channels: int, seeds: Sequence[int]) -> "IdentityEncoder":
+        """One replica per seed; as many channels come out as go in, whatever `out_channels` says."""
+        return IdentityEncoder(self, in_channels, in_channels, len(seeds))
+
+
+class IdentityEncoder(Encoder):
+    """Passes features on."""
+
+    def __init__(self, spec: Identity, in_channels: int, out_channels: int, num_replicas: int) -> None:
+        super().__init__(in_channels, out_channels, num_replicas)
+        self.input_dropout = spec.input_dropout
+
+    def encode(self, batch: GraphBatch, noise: Noise | None) -> Tensor:
+        """A view of the features for each replica."""
+        each = batch.x[:, None, :].expand(-1, self.num_replicas, -1)
+        return each if noise is None else noise.dropout(each, self.input_dropout, 0)

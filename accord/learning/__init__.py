@@ -3,14 +3,23 @@
 from accord.learning._adam import ReplicaAdam
 from accord.learning._checkpoint import Saved, read_checkpoint, write_checkpoint
 from accord.learning._chosen import Chosen
+from accord.learning._field_objective import (
+    FieldLoss,
+    FieldObjective,
+    game_loss,
+    pseudolikelihood_loss,
+    raw_field,
+)
 from accord.learning._hold_out import hold_out
+from accord.learning._label_network import InferenceObjective, LabelObjective, LabelPart
 from accord.learning._likelihood import fit_combination
 from accord.learning._loop import Objective, Report, Row, Trainer
 from accord.learning._maximin import GameOptions, maximin_objective
 from accord.learning._objective import consistency_penalty, edge_loss, node_loss
-from accord.learning._options import PartOptions, TrainingOptions
-from accord.learning._parts import EdgePart, NodePart, SharedPart
-from accord.learning._proxy import EDGE_KEY, NodeObjective, ProxyObjective
+from accord.learning._options import PartOptions, RefinementOptions, TrainingOptions
+from accord.learning._parts import EDGE_KEY, EdgePart, NodePart, SharedPart, network_logits
+from accord.learning._proxy import NodeObjective, ProxyObjective
+from accord.learning._pseudolikelihood import conditional_scores, pseudolikelihood
 from accord.learning._ranking import rank
 from accord.learning._replicas import Replicas, learned
 from accord.learning._selection import CombinationGrid, choose_combination
@@ -21,13 +30,19 @@ __all__ = [
     "Chosen",
     "CombinationGrid",
     "EdgePart",
+    "FieldLoss",
+    "FieldObjective",
     "GameOptions",
+    "InferenceObjective",
+    "LabelObjective",
+    "LabelPart",
     "NodeObjective",
     "NodePart",
     "Objective",
     "PartOptions",
     "ProxyObjective",
     "ReplicaAdam",
+    "RefinementOptions",
     "Replicas",
     "Report",
     "Row",
@@ -37,14 +52,20 @@ __all__ = [
     "Trainer",
     "TrainingOptions",
     "choose_combination",
+    "conditional_scores",
     "consistency_penalty",
     "edge_loss",
     "fit_combination",
+    "game_loss",
     "hold_out",
     "learned",
     "maximin_objective",
+    "network_logits",
     "node_loss",
+    "pseudolikelihood",
+    "pseudolikelihood_loss",
     "rank",
+    "raw_field",
     "read_checkpoint",
     "write_checkpoint",
 ]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Protocol
 
 import torch
@@ -20,8 +19,9 @@ from accord.errors import InputError
 from accord.graphs import GraphBatch
 from accord.learning._adam import ReplicaAdam
 from accord.learning._checkpoint import flatten_optimiser, read_checkpoint, restore_optimiser, write_checkpoint
+from accord.learning._divergence import finite_replicas, forget_momentum, halt_gradients, warn_of_divergence
 from accord.learning._options import PartOptions, TrainingOptions
-from accord.learning._replicas import Replicas, learned, spread
+from accord.learning._replicas import Replicas, learned, owner, spread
 from accord.learning._snapshots import Snapshots
 
 Row = dict[str, float]
@@ -49,6 +49,14 @@ class Trainer:
 
     Given the options and seeds, the course of a run is fixed by the epoch number alone (dropout is counted, not
     drawn from a stream), so a run that was killed goes on from its last checkpoint as if nothing had happened.
+
+    Args:
+        objective: what is to be learned.
+        replicas: seeds and tasks.
+        options: how to train.
+        folder: where to keep a checkpoint.
+        report: called with a row of numbers at every look at validation data.
+        trained: whether the parts come trained, so that training must beat what they are.
     """
 
     def __init__(
@@ -58,6 +66,7 @@ class Trainer:
         options: TrainingOptions,
         folder: Path | None = None,
         report: Report | None = None,
+        trained: bool = False,
     ) -> None:
         self.objective, self.replicas, self.options = objective, replicas, options
         self.path = None if folder is None else folder / CHECKPOINT
@@ -76,9 +85,10 @@ class Trainer:
             own = objective.options[name]
             part.to(self.fabric.device)
             self.optimisers[name] = ReplicaAdam(part.parameters(), own.learning_rate, own.weight_decay)
-        self.snapshots = {name: Snapshots(part, replicas.count) for name, part in objective.parts.items()}
+        self.snapshots = {name: Snapshots(part, replicas.count, trained) for name, part in objective.parts.items()}
         self.epoch = 0  # epochs done
         self.stale = torch.zeros(replicas.count, dtype=torch.long)  # looks at validation data since a replica improved
+        self.diverged = torch.full((replicas.count,), -1)  # epoch in which a replica was found to have diverged
         self.fingerprint = ""  # of the data, so that a checkpoint is not taken up with other graphs
 
     def fit(self, train: Sequence[Data], validation: Sequence[Data]) -> None:
@@ -91,21 +101,34 @@ class Trainer:
             if not self.history:
                 self._look(held_out)
             while self.epoch < self.options.max_epochs and bool(self._running().any()):
-                losses: dict[str, list[float]] = {}
-                for number, batch in enumerate(batches(self.epoch)):
-                    for name, value in self._update(self._place(batch), number).items():
-                        losses.setdefault(name, []).append(value)
+                updates = [self._update(self._place(batch), n) for n, batch in enumerate(batches(self.epoch))]
+                losses = {name: torch.stack([update[name] for update in updates]).mean(0) for name in updates[0]}
                 self.epoch += 1
-                if self.epoch % self.options.evaluate_every == 0 or self.epoch == self.options.max_epochs:
-                    self._look(held_out, {name: fmean(values) for name, values in losses.items()})
+                looking = self.epoch % self.options.evaluate_every == 0 or self.epoch == self.options.max_epochs
+                self._stop_diverged(losses, looking)
+                if looking:
+                    self._look(held_out, losses)
                 if self.epoch % self.options.checkpoint_every == 0 or self.epoch == self.options.max_epochs:
                     self._save()
         for name, part in self.objective.parts.items():
             self.snapshots[name].restore(part)
+        warn_of_divergence(self.replicas, self.diverged, {name: kept.epoch for name, kept in self.snapshots.items()})
 
     def _running(self) -> Tensor:
-        """Replicas whose patience has not run out [R]; each has its own, whatever its companions do."""
-        return self.stale < (self.options.patience or math.inf)
+        """Replicas that have neither diverged nor run out of patience [R]; each for itself."""
+        return (self.stale < (self.options.patience or math.inf)) & (self.diverged < 0)
+
+    def _stop_diverged(self, losses: Mapping[str, Tensor], look_at_weights: bool) -> None:
+        """Send replicas whose losses (or weights) are no longer finite back to their best parameters, for good."""
+        sound = torch.stack(list(losses.values())).isfinite().all(0).cpu()
+        if look_at_weights:
+            sound &= finite_replicas(self.objective.parts.values(), self.replicas.count)
+        lost = ~sound & (self.diverged < 0)
+        if bool(lost.any()):
+            self.diverged[lost] = self.epoch
+            for name, part in self.objective.parts.items():
+                self.snapshots[name].restore(part, lost)
+                forget_momentum(self.optimisers[name], lost)
 
     def _place(self, batch: GraphBatch) -> GraphBatch:
         """A batch on the device and in the precision of the networks."""
@@ -138,7 +161,8 @@ class Trainer:
         padded = [*train, *train[: -len(train) % processes]]
         return padded[self.fabric.global_rank :: processes]
 
-    def _update(self, batch: GraphBatch, number: int) -> dict[str, float]:
+    def _update(self, batch: GraphBatch, number: int) -> dict[str, Tensor]:
+        """One step of every part; returns the losses [R] before it."""
         keys = torch.tensor(self.replicas.keys, device=batch.x.device)
         noise = Noise(keys, self.epoch * 1_000_003 + number)
         for optimiser in self.optimisers.values():
@@ -149,16 +173,18 @@ class Trainer:
         for name, optimiser in self.optimisers.items():
             self._finish_gradients(list(self.objective.parts[name].parameters()))
             optimiser.step()
-        return {name: float(loss.detach().mean()) for name, loss in losses.items()}
+        return {name: loss.detach() for name, loss in losses.items()}
 
     def _finish_gradients(self, parameters: list[nn.Parameter]) -> None:
-        """Average over processes, where there are several, and clip."""
+        """Average over processes, where there are several, clip, and leave alone what has diverged."""
         if self.fabric.world_size > 1:
             for parameter in parameters:
                 if parameter.grad is not None:
                     parameter.grad.copy_(self.fabric.all_reduce(parameter.grad, reduce_op="mean"))  # type: ignore[arg-type]
         if self.options.clip_norm is not None:
             clip_gradients(parameters, self.options.clip_norm, self.replicas.count)
+        if bool((self.diverged >= 0).any()):
+            halt_gradients(parameters, self.diverged >= 0)
 
     def _targets(self, batch: GraphBatch) -> Tensor:
         if batch.y is None:
@@ -166,7 +192,7 @@ class Trainer:
         return self.replicas.targets(batch.y)
 
     @torch.no_grad()
-    def _look(self, held_out: GraphBatch, losses: Mapping[str, float] | None = None) -> None:
+    def _look(self, held_out: GraphBatch, losses: Mapping[str, Tensor] | None = None) -> None:
         """Score every part on validation data, keep what has improved, and tell whoever listens."""
         scores = self.objective.scores(held_out, self._targets(held_out))
         running = self._running()
@@ -176,7 +202,7 @@ class Trainer:
         ]
         self.stale = torch.where(torch.stack(improved).any(0), 0, self.stale + running)
         row: Row = {"epoch": self.epoch}
-        row |= {f"{name}_loss": value for name, value in (losses or {}).items()}
+        row |= {f"{name}_loss": _mean(value) for name, value in (losses or {}).items()}
         row |= {f"{name}_score": _mean(score) for name, score in scores.items()}
         self.history.append(row)
         if self.report is not None and self.fabric.is_global_zero:
@@ -191,11 +217,8 @@ class Trainer:
             tensors |= {f"{name}/best/{key}": value for key, value in self.snapshots[name].best.items()}
             tensors |= {f"{name}/optimiser/{key}": v for key, v in flatten_optimiser(self.optimisers[name]).items()}
             tensors |= {f"{name}/score": self.snapshots[name].score, f"{name}/epoch": self.snapshots[name].epoch}
-        write_checkpoint(
-            self.path,
-            tensors,
-            {**self._identity(), "epoch": self.epoch, "stale": self.stale.tolist(), "history": self.history},
-        )
+        course = {"epoch": self.epoch, "stale": self.stale.tolist(), "diverged": self.diverged.tolist()}
+        write_checkpoint(self.path, tensors, {**self._identity(), **course, "history": self.history})
 
     def _identity(self) -> dict[str, Any]:
         """What must agree for a run to go on from a checkpoint."""
@@ -228,7 +251,7 @@ class Trainer:
                 own = {k.removeprefix(prefix): v for k, v in saved.tensors.items() if k.startswith(prefix)}
                 restore_optimiser(self.optimisers[name], own)
         self.epoch, self.history = saved.values["epoch"], saved.values["history"]
-        self.stale = torch.tensor(saved.values["stale"])
+        self.stale, self.diverged = torch.tensor(saved.values["stale"]), torch.tensor(saved.values["diverged"])
 
 
 @torch.no_grad()
@@ -240,11 +263,11 @@ def clip_gradients(parameters: Sequence[nn.Parameter], largest: float, num_repli
     square = torch.zeros(num_replicas, device=given[0].device)
     for parameter in given:
         assert parameter.grad is not None
-        owner = getattr(parameter, "replica", None)
-        if owner is None:
+        mine = owner(parameter)
+        if mine is None:
             square += parameter.grad.flatten(1).square().sum(1)
         else:
-            square[owner] += parameter.grad.square().sum()
+            square[mine] += parameter.grad.square().sum()
     scale = (largest / square.sqrt().clamp_min(1e-12)).clamp_max(1.0)
     for parameter in given:
         assert parameter.grad is not None
@@ -261,9 +284,10 @@ def fingerprint(graphs: Sequence[Data]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _mean(score: Tensor) -> float:
-    value = float(score.double().nanmean())
-    return value if math.isfinite(value) else 0.0
+def _mean(values: Tensor) -> float:
+    """Over the replicas that have a finite value; 0 where none has."""
+    finite = values.double()[values.isfinite()]
+    return float(finite.mean()) if finite.numel() else 0.0
 
 
 @contextmanager

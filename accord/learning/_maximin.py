@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from accord.errors import OptionError
 from accord.field import PairwiseField
 from accord.inference import Beliefs, ExactBeliefs, eliminate_beliefs, propagate
 
@@ -20,6 +21,14 @@ class GameOptions:
     exact: bool = False  # by elimination: for trees and graphs of small treewidth
     damping: float = 0.5
     max_sweeps: int = 20
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.exact, bool):
+            raise OptionError(f"GameOptions: exact is {self.exact!r}; True or False is needed.")
+        if isinstance(self.damping, bool) or not isinstance(self.damping, (int, float)) or not 0 <= self.damping < 1:
+            raise OptionError(f"GameOptions: damping is {self.damping!r}; a number from 0 to below 1 is needed.")
+        if isinstance(self.max_sweeps, bool) or not isinstance(self.max_sweeps, int) or self.max_sweeps < 1:
+            raise OptionError(f"GameOptions: max_sweeps is {self.max_sweeps!r}; a positive whole number is needed.")
 
 
 def field_beliefs(field: PairwiseField, options: GameOptions) -> Beliefs | ExactBeliefs:
@@ -53,9 +62,12 @@ def maximin_objective(field: PairwiseField, targets: Tensor, options: GameOption
     Returns:
         Objective and (Bethe) log-likelihood, both [*replicas, graphs].
     """
-    known = field.clamp(targets.expand(*field.replicas, -1))
-    negative, positive = field_beliefs(field, options), field_beliefs(known, options)
-    gap = expected_score(field, positive.node.exp(), positive.edge.exp()) - expected_score(
-        field, negative.node.exp(), negative.edge.exp()
-    )
-    return gap, positive.log_partition - negative.log_partition
+    negative = field_beliefs(field, options)
+    lowered = expected_score(field, negative.node.exp(), negative.edge.exp())
+    targets = targets.expand(*field.replicas, -1)
+    if bool((targets >= 0).all()):
+        raised = field.score(targets)  # one labelling is left, and its score is all there is to expect
+        return raised - lowered, raised.detach() - negative.log_partition
+    positive = field_beliefs(field.clamp(targets), options)
+    raised = expected_score(field, positive.node.exp(), positive.edge.exp())
+    return raised - lowered, positive.log_partition - negative.log_partition

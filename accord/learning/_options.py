@@ -56,3 +56,19 @@ class TrainingOptions:
             raise OptionError(f"TrainingOptions: precision {self.precision!r} is unknown. Choose one of {PRECISIONS}.")
         if self.clip_norm is not None and not self.clip_norm > 0:
             raise OptionError(f"TrainingOptions: clip_norm is {self.clip_norm}; None or a positive number is needed.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefinementOptions:
+    """The maximin game played on for a while by networks that solve the proxy problem already."""
+
+    learning_rate: float = 1e-5  # of both networks
+    max_epochs: int = 50
+
+    def __post_init__(self) -> None:
+        if isinstance(self.learning_rate, bool) or not isinstance(self.learning_rate, (int, float)):
+            raise OptionError(f"RefinementOptions: learning_rate is {self.learning_rate!r}; a number is needed.")
+        if not 0 < self.learning_rate < float("inf"):
+            raise OptionError(f"RefinementOptions: learning_rate is {self.learning_rate}; it must be positive.")
+        if isinstance(self.max_epochs, bool) or not isinstance(self.max_epochs, int) or self.max_epochs < 0:
+            raise OptionError(f"RefinementOptions: max_epochs is {self.max_epochs!r}; a whole number is needed.")

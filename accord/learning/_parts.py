@@ -1,9 +1,13 @@
 """Networks that predict pseudomarginals: one for nodes, one for edges, or one for both."""
 
+from collections.abc import Mapping
+
 from torch import Tensor, nn
 
 from accord.encoders import Encoder, Noise, ReplicaLinear, Scorer
 from accord.graphs import GraphBatch
+
+EDGE_KEY = 500_009  # the edge network's weights and dropout must not repeat the node network's
 
 
 class NodePart(nn.Module):
@@ -44,3 +48,15 @@ class SharedPart(nn.Module):
         """Logits [R, nodes, states] and [R, edges, states, states]."""
         hidden = self.encoder(batch, noise)
         return self.head(hidden).transpose(0, 1), self.scorer(hidden, batch, noise)
+
+
+def network_logits(
+    parts: Mapping[str, nn.Module], batch: GraphBatch, noise: Noise | None = None
+) -> tuple[Tensor, Tensor]:
+    """Scores [R, nodes, states] and [R, edges, states, states] of networks called "node" and "edge", or "shared"."""
+    if "shared" in parts:
+        both: tuple[Tensor, Tensor] = parts["shared"](batch, noise)
+        return both
+    # Dropout of the edge network in the same step, but not the same masks.
+    edge_noise = None if noise is None else Noise(noise.seeds + EDGE_KEY, noise.step)
+    return parts["node"](batch, noise), parts["edge"](batch, edge_noise)

@@ -10,14 +10,8 @@ from accord.evaluation import edge_accuracy, metric_for
 from accord.graphs import GraphBatch
 from accord.learning._objective import consistency_penalty, edge_loss, node_loss
 from accord.learning._options import PartOptions
+from accord.learning._parts import network_logits
 from accord.learning._ranking import rank
-
-EDGE_KEY = 500_009  # the edge network's weights and dropout must not repeat the node network's
-
-
-def edge_noise(noise: Noise) -> Noise:
-    """Dropout of the edge network in the same step."""
-    return Noise(noise.seeds + EDGE_KEY, noise.step)
 
 
 class NodeObjective:
@@ -56,15 +50,9 @@ class ProxyObjective:
         self.level = level
         self.consistency = consistency
 
-    def _logits(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[Tensor, Tensor]:
-        if "shared" in self.parts:
-            both: tuple[Tensor, Tensor] = self.parts["shared"](batch, noise)
-            return both
-        return self.parts["node"](batch, noise), self.parts["edge"](batch, None if noise is None else edge_noise(noise))
-
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy at labelled nodes and at edges with both ends labelled."""
-        node, edge = self._logits(batch, noise)
+        node, edge = network_logits(self.parts, batch, noise)
         smoothing = [
             self.options[name if name in self.options else "shared"].label_smoothing for name in ("node", "edge")
         ]
@@ -78,7 +66,7 @@ class ProxyObjective:
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy of the node network at the level asked for, of the edge network on pairs; if shared, the mean."""
-        node, edge = self._logits(batch)
+        node, edge = network_logits(self.parts, batch)
         score = rank(node.argmax(-1), targets, batch.topology, self.level)
         pairs = edge_accuracy(edge, targets, batch.topology)
         if "shared" not in self.parts:

@@ -43,14 +43,19 @@ def learned(module: nn.Module) -> dict[str, Tensor]:
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
 
 
-def spread(values: Tensor, tensor: Tensor, name: str = "") -> Tensor:
-    """One value for each replica [R], shaped to go with a parameter or buffer.
+def owner(tensor: Tensor, name: str = "") -> int | None:
+    """The one replica that a parameter or buffer belongs to; None where it holds all of them along its first axis.
 
     Built-in encoders stack their parameters along a leading replica axis; copies of somebody else's module belong to
     one replica alone, and their parameters (attribute `replica`) or names ("replicas.3.") say to which.
     """
     copy = re.search(r"(?:^|\.)replicas\.(\d+)\.", name)
-    owner = int(copy[1]) if copy else getattr(tensor, "replica", None)
+    return int(copy[1]) if copy else getattr(tensor, "replica", None)
+
+
+def spread(values: Tensor, tensor: Tensor, name: str = "") -> Tensor:
+    """One value for each replica [R], shaped to go with a parameter or buffer."""
+    mine = owner(tensor, name)
     moved = values.to(tensor.device)
     moved = moved if moved.dtype == torch.bool else moved.to(tensor.dtype)
-    return moved[owner] if owner is not None else moved.reshape(-1, *(1,) * (tensor.dim() - 1))
+    return moved[mine] if mine is not None else moved.reshape(-1, *(1,) * (tensor.dim() - 1))

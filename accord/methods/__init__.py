@@ -1,25 +1,42 @@
 """What a row of the paper's tables is: each method a short composition of encoders, learning and inference."""
 
 from accord.methods._config import recipe_from_config, recipe_to_config
+from accord.methods._crf import CRF, CRFModel
+from accord.methods._gmnn import GMNN, GMNNModel
 from accord.methods._gnn import GNN, GNNModel
 from accord.methods._model import FieldModel, Method, Shape
+from accord.methods._networks import Networks
 from accord.methods._presets import PRESETS, preset_features, preset_recipe
 from accord.methods._recipe import Recipe
 from accord.methods._saving import library_versions, read_model, write_model
+from accord.methods._smoothing import SmoothedGNN, SmoothedModel
 from accord.methods._spn import ProxyModel, StructuredProxyNetwork
 
-METHODS: dict[str, type[Method]] = {"gnn": GNN, "spn": StructuredProxyNetwork}
+METHODS: dict[str, type[Method]] = {
+    "crf": CRF,
+    "gmnn": GMNN,
+    "gnn": GNN,
+    "smooth": SmoothedGNN,
+    "spn": StructuredProxyNetwork,
+}
 
 __all__ = [
+    "CRF",
+    "GMNN",
     "GNN",
     "METHODS",
     "PRESETS",
+    "CRFModel",
     "FieldModel",
+    "GMNNModel",
     "GNNModel",
     "Method",
+    "Networks",
     "ProxyModel",
     "Recipe",
     "Shape",
+    "SmoothedGNN",
+    "SmoothedModel",
     "StructuredProxyNetwork",
     "library_versions",
     "preset_features",

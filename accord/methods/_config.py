@@ -5,7 +5,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from accord.encoders import encoder_from_config, scorer_from_config
-from accord.learning import CombinationGrid, PartOptions, TrainingOptions
+from accord.learning import CombinationGrid, GameOptions, PartOptions, RefinementOptions, TrainingOptions
 from accord.methods._recipe import Recipe
 
 PLAIN = {
@@ -13,6 +13,8 @@ PLAIN = {
     "edge": PartOptions,
     "training": TrainingOptions,
     "grid": CombinationGrid,
+    "refinement": RefinementOptions,
+    "game": GameOptions,
 }
 NAMED = {"encoder": encoder_from_config, "edge_encoder": encoder_from_config, "scorer": scorer_from_config}
 
@@ -24,7 +26,7 @@ def recipe_to_config(recipe: Recipe) -> dict[str, Any]:
         value = getattr(recipe, entry.name)
         if entry.name in NAMED:
             value = value.to_config()
-        elif entry.name in PLAIN:
+        elif entry.name in PLAIN and value is not None:
             value = asdict(value)
         config[entry.name] = value
     return config
@@ -36,7 +38,7 @@ def recipe_from_config(config: Mapping[str, Any]) -> Recipe:
     for name, value in config.items():
         if name in NAMED:
             value = NAMED[name](value)
-        elif name in PLAIN:
+        elif name in PLAIN and value is not None:
             value = PLAIN[name](**{key: tuple(v) if isinstance(v, list) else v for key, v in value.items()})
         values[name] = value
     return Recipe(**values)

@@ -10,9 +10,11 @@ from torch_geometric.data import Data
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch
 from accord.inference import Beliefs, Semiring, propagate
-from accord.learning import NodeObjective, NodePart, Replicas, Report, Row, Trainer, learned
+from accord.learning import NodeObjective, NodePart, Replicas, Report, Row, learned
 from accord.methods._model import Shape
+from accord.methods._networks import build_node_part, load_parameters
 from accord.methods._recipe import Recipe
+from accord.methods._stage import train_stage
 
 
 class GNNModel:
@@ -30,10 +32,7 @@ class GNNModel:
 
     def field(self, batch: GraphBatch) -> PairwiseField:
         """Node marginals, and edge tables of zeros."""
-        node, topology = self.node_logits(batch).log_softmax(-1), batch.topology
-        states = node.shape[-1]
-        flat = node.new_zeros(()).expand(topology.num_edges, states, states)
-        return PairwiseField(topology.edge_index, node, flat, topology.graph, topology.num_graphs)
+        return flat_field(self.node_logits(batch).log_softmax(-1), batch)
 
     def labels(self, batch: GraphBatch) -> Tensor:
         """Each node's best state [R, nodes]."""
@@ -78,19 +77,12 @@ class GNN:
         """Train on `train`, keep what is best on `validation`."""
         model = self.build(shape, replicas)
         objective = NodeObjective(model.node, self.recipe.node, self.level)
-        trainer = Trainer(objective, replicas, self.recipe.training, folder, report)
-        trainer.fit(train, validation)
-        model.history = trainer.history
+        train_stage(model.history, objective, replicas, self.recipe.training, train, validation, folder, report)
         return model
 
 
-def build_node_part(recipe: Recipe, shape: Shape, replicas: Replicas) -> NodePart:
-    """The node network of a recipe, untrained."""
-    return NodePart(recipe.encoder.build(shape.num_features, shape.num_states, replicas.keys))
-
-
-@torch.no_grad()
-def load_parameters(module: torch.nn.Module, tensors: dict[str, Tensor], prefix: str) -> None:
-    """Copy tensors called `prefix + name` into a module."""
-    for name, value in learned(module).items():
-        value.copy_(tensors[prefix + name])
+def flat_field(node: Tensor, batch: GraphBatch) -> PairwiseField:
+    """Node marginals (logs) [R, nodes, states] as a field without bonds: edge tables of zeros."""
+    topology, states = batch.topology, node.shape[-1]
+    flat = node.new_zeros(()).expand(topology.num_edges, states, states)
+    return PairwiseField(topology.edge_index, node, flat, topology.graph, topology.num_graphs)

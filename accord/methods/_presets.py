@@ -22,12 +22,13 @@ from accord.encoders import (
     EncoderSpec,
     GraphSAGE,
     GraphUNet,
+    Identity,
     Linear,
     LinearScorer,
     encoder_spec,
 )
 from accord.errors import OptionError
-from accord.learning import CombinationGrid, PartOptions, TrainingOptions
+from accord.learning import CombinationGrid, PartOptions, RefinementOptions, TrainingOptions
 from accord.methods._config import recipe_from_config, recipe_to_config
 from accord.methods._recipe import Recipe
 
@@ -69,6 +70,8 @@ PAPER_SHARPNESS: dict[str, tuple[float | None, ...]] = {
     "gcnii": (10, 0.5, 0.5, 0.5, 2),
 }
 
+PAPER_LINEAR_CRF_RATE, PAPER_GAME_RATE, PAPER_GMNN_RATE = 5e-4, 1e-5, 5e-3
+
 ACCORD_ENCODERS: dict[str, EncoderSpec] = {
     "gcn": GCN(hidden=64, layers=2, dropout=0.5, input_dropout=0.3),
     "sage": GraphSAGE(hidden=64, layers=2, dropout=0.5, input_dropout=0.3),
@@ -95,6 +98,8 @@ def preset_recipe(
     encoder: str | EncoderSpec = "gcnii",
     edge_encoder: str | EncoderSpec | None = None,
     benchmark: str | None = None,
+    method: str = "spn",
+    refine: bool = False,
 ) -> Recipe:
     """The recipe that a preset gives for an encoder.
 
@@ -103,15 +108,20 @@ def preset_recipe(
         encoder: a name, or an encoder of your own (which keeps its own sizes).
         edge_encoder: the same for the edge network; None takes the node network's.
         benchmark: take the preset's values for this benchmark; None for other data.
+        method: what is to be trained by it; CRF and GMNN have learning rates of their own.
+        refine: whether the SPN is refined by the maximin game.
     """
     if preset not in PRESETS:
         raise OptionError(f"preset {preset!r} is unknown. Choose one of {sorted(PRESETS)}.")
     if benchmark is not None and benchmark not in BENCHMARKS:
         raise OptionError(f"preset_recipe: benchmark {benchmark!r} is unknown. Choose one of {', '.join(BENCHMARKS)}.")
     recipe = PRESETS[preset](encoder, benchmark)
-    if edge_encoder is None:
-        return recipe
-    return replace(recipe, edge_encoder=PRESETS[preset](edge_encoder, benchmark).encoder)
+    if edge_encoder is not None:
+        recipe = replace(recipe, edge_encoder=PRESETS[preset](edge_encoder, benchmark).encoder)
+    elif method == "crf" and isinstance(recipe.encoder, Linear):
+        recipe = replace(recipe, edge_encoder=Identity(), scorer=LinearScorer())  # log-linear in both ends' features
+    recipe = METHOD_RECIPES[preset](recipe, method)
+    return replace(recipe, refinement=REFINEMENTS[preset]) if refine else recipe
 
 
 def _accord(encoder: str | EncoderSpec, benchmark: str | None) -> Recipe:
@@ -163,6 +173,23 @@ def _paper(encoder: str | EncoderSpec, benchmark: str | None) -> Recipe:
     )
 
 
+def _paper_method(recipe: Recipe, method: str) -> Recipe:
+    """Appendix, "Hyperparameter Choices": rates of CRFs and GMNN; CRFs run 1,000 epochs as in its run-time table."""
+    if method == "crf":
+        rate = PAPER_LINEAR_CRF_RATE if isinstance(recipe.encoder, Linear) else PAPER_GAME_RATE
+        part = PartOptions(learning_rate=rate)
+        return replace(recipe, node=part, edge=part, training=replace(recipe.training, max_epochs=1000))
+    if method == "gmnn":
+        part = PartOptions(learning_rate=PAPER_GMNN_RATE)
+        return replace(recipe, node=part, edge=part)
+    return recipe
+
+
+def _accord_method(recipe: Recipe, method: str) -> Recipe:
+    """The game's gradient is noisier than that of plain cross-entropy: it is clipped."""
+    return replace(recipe, training=replace(recipe.training, clip_norm=1.0)) if method == "crf" else recipe
+
+
 def _paper_column(benchmark: str | None) -> str:
     if benchmark is None:
         return "cora*"
@@ -178,3 +205,8 @@ def _canonical(name: str) -> str:
 
 
 PRESETS = {"accord": _accord, "paper": _paper}
+METHOD_RECIPES = {"accord": _accord_method, "paper": _paper_method}
+REFINEMENTS = {
+    "accord": RefinementOptions(learning_rate=1e-4, max_epochs=50),
+    "paper": RefinementOptions(learning_rate=PAPER_GAME_RATE, max_epochs=50),
+}

@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 
 from accord.encoders import BilinearScorer, EncoderSpec, ScorerSpec
 from accord.errors import InputTypeError, OptionError
-from accord.learning import CombinationGrid, PartOptions, TrainingOptions
+from accord.learning import CombinationGrid, GameOptions, PartOptions, RefinementOptions, TrainingOptions
 
 SELECTIONS = ("grid", "likelihood")
+OBJECTIVES = ("maximin", "pseudolikelihood")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,10 @@ class Recipe:
     grid: CombinationGrid = field(default_factory=CombinationGrid)
     selection: str = "grid"  # or "likelihood": the numbers of the combination fitted on validation data
     damping: float = 0.5  # of belief propagation, in selection and prediction
+    refinement: RefinementOptions | None = None  # of an SPN, by the maximin game; None for none
+    objective: str = "maximin"  # of a CRF, or "pseudolikelihood"
+    game: GameOptions = field(default_factory=GameOptions)  # how beliefs are found in the maximin game
+    rounds: int = 2  # of a GMNN: how often its two networks learn from each other
 
     def __post_init__(self) -> None:
         kinds = {
@@ -36,11 +41,13 @@ class Recipe:
             "training": TrainingOptions,
             "grid": CombinationGrid,
             "shared": bool,
+            "game": GameOptions,
+            "refinement": RefinementOptions | None,
         }
         for name, kind in kinds.items():
             if not isinstance(getattr(self, name), kind):
                 raise InputTypeError(
-                    f"Recipe: {name} is a {type(getattr(self, name)).__name__}, not a {kind.__name__}. "
+                    f"Recipe: {name} is a {type(getattr(self, name)).__name__}, not a {_called(kind)}. "
                     "Foreign modules become encoders by accord.encoders.Adapter(module)."
                 )
         numbers = {"edge_channels": (1, 1e6), "consistency": (0, float("inf")), "damping": (0, 1)}
@@ -48,5 +55,12 @@ class Recipe:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value < high:
                 raise OptionError(f"Recipe: {name} is {value!r}; a number from {low} to below {high} is needed.")
-        if self.selection not in SELECTIONS:
-            raise OptionError(f"Recipe: selection {self.selection!r} is unknown. Choose one of {SELECTIONS}.")
+        if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 0:
+            raise OptionError(f"Recipe: rounds is {self.rounds!r}; a whole number from 0 up is needed.")
+        for name, choices in (("selection", SELECTIONS), ("objective", OBJECTIVES)):
+            if getattr(self, name) not in choices:
+                raise OptionError(f"Recipe: {name} {getattr(self, name)!r} is unknown. Choose one of {choices}.")
+
+
+def _called(kind: object) -> str:
+    return getattr(kind, "__name__", str(kind))

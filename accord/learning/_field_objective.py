@@ -1,0 +1,94 @@
+"""A field trained as a whole: its potentials come from networks, its loss looks at all labels of a graph at once."""
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from accord.encoders import Noise
+from accord.evaluation import metric_for
+from accord.field import PairwiseField
+from accord.graphs import GraphBatch, Topology
+from accord.learning._maximin import GameOptions, maximin_objective
+from accord.learning._options import PartOptions
+from accord.learning._parts import network_logits
+from accord.learning._pseudolikelihood import pseudolikelihood
+from accord.learning._ranking import rank
+
+FieldOf = Callable[[Tensor, Tensor, Topology], PairwiseField]  # logits of nodes and edges -> the field they stand for
+FieldLoss = Callable[[PairwiseField, Tensor], Tensor]  # field and labels [R, nodes] -> loss [R]
+Decode = Callable[[PairwiseField], Tensor]  # field -> labels [R, nodes]
+LARGEST_SCORE = 1e6  # nats; a network whose scores are beyond has diverged, whatever its loss says
+
+
+def raw_field(node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
+    """Potentials are the networks' scores as they are."""
+    return PairwiseField(topology.edge_index, node, edge, topology.graph, topology.num_graphs)
+
+
+def game_loss(options: GameOptions) -> FieldLoss:
+    """The maximin game: the negative (Bethe) log-likelihood a labelled node, with the gradient of Eq. 9."""
+
+    def loss(field: PairwiseField, targets: Tensor) -> Tensor:
+        objective, likelihood = maximin_objective(field, targets, options)
+        # The game's objective has the right gradient, the likelihood the value that people want to watch.
+        watched = (objective - objective.detach() + likelihood.detach()).sum(-1)
+        return -watched / (targets >= 0).sum(-1).clamp_min(1)
+
+    return loss
+
+
+def pseudolikelihood_loss(field: PairwiseField, targets: Tensor) -> Tensor:
+    """The negative pseudolikelihood, averaged over the nodes that count."""
+    logs, counts = pseudolikelihood(field, targets)
+    return -(logs * counts).sum(-1) / counts.sum(-1).clamp_min(1)
+
+
+class FieldObjective:
+    """Trains the networks behind a field by a loss of the field; both are kept by its joint labels.
+
+    Args:
+        parts: networks called "node" and "edge", or one called "shared".
+        options: how each network is updated.
+        level: what the networks are kept by.
+        field_of: how their scores become a field.
+        loss: of the field.
+        decode: how the field labels nodes.
+    """
+
+    def __init__(
+        self,
+        parts: dict[str, nn.Module],
+        options: Mapping[str, PartOptions],
+        level: str,
+        field_of: FieldOf,
+        loss: FieldLoss,
+        decode: Decode,
+    ) -> None:
+        self.parts, self.options = parts, options
+        metric_for(level)  # says which levels there are
+        self.level = level
+        self.field_of, self.loss, self.decode = field_of, loss, decode
+
+    def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
+        """The loss of the whole field; NaN for a replica whose scores have left all bounds."""
+        field, sound = self._field(batch, noise)
+        return {"field": torch.where(sound, self.loss(field, targets), torch.nan)}
+
+    def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
+        """Accuracy of joint labels at the level asked for, the same for both networks: they belong together."""
+        field, _ = self._field(batch)
+        score = rank(self.decode(field), targets, batch.topology, self.level)
+        return dict.fromkeys(self.parts, score)
+
+    def _field(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[PairwiseField, Tensor]:
+        """The field, and which replicas [R] have sound potentials; the others' are blank, so that all can go on."""
+        node, edge = (logits.float() for logits in network_logits(self.parts, batch, noise))
+        sound = _within_bounds(node) & _within_bounds(edge)
+        node, edge = (torch.where(sound.view(-1, *(1,) * (x.dim() - 1)), x, 0.0) for x in (node, edge))
+        return self.field_of(node, edge, batch.topology), sound
+
+
+def _within_bounds(scores: Tensor) -> Tensor:
+    flat = scores.detach().flatten(1)
+    return (flat.abs() <= LARGEST_SCORE).all(1)

@@ -1,0 +1,80 @@
+"""A conditional random field trained directly: the networks' raw scores are its potentials."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from accord.field import PairwiseField
+from accord.graphs import GraphBatch
+from accord.inference import Beliefs, Semiring, propagate
+from accord.learning import (
+    FieldLoss,
+    FieldObjective,
+    Replicas,
+    Report,
+    game_loss,
+    pseudolikelihood_loss,
+    raw_field,
+)
+from accord.methods._model import Shape
+from accord.methods._networks import Networks, build_parts, part_options
+from accord.methods._recipe import Recipe
+from accord.methods._stage import train_stage
+
+SWEEPS = 20  # of max-product on graphs with loops, as everywhere else in selection
+
+
+class CRFModel(Networks):
+    """Node network and edge network (or one for both), whose scores are potentials as they are."""
+
+    def __init__(self, parts: dict[str, nn.Module], damping: float) -> None:
+        super().__init__(parts)
+        self.damping = damping
+
+    def field(self, batch: GraphBatch) -> PairwiseField:
+        """Scores as potentials."""
+        return raw_field(*self.logits(batch), batch.topology)
+
+    def labels(self, batch: GraphBatch) -> Tensor:
+        """Joint labels [R, nodes]."""
+        return self.decode(self.field(batch))
+
+    def decode(self, field: PairwiseField) -> Tensor:
+        """Joint labels [R, nodes] of a field."""
+        return propagate(field, semiring="max", damping=self.damping, max_sweeps=SWEEPS).decode()
+
+    def beliefs(self, batch: GraphBatch, semiring: Semiring) -> Beliefs:
+        """Beliefs of the field, run until they settle; forests need no damping for that."""
+        field = self.field(batch)
+        return propagate(field, semiring=semiring, damping=0.0 if field.peeling.is_forest else self.damping)
+
+
+class CRF:
+    """Trains the field as a whole, by the maximin game or by pseudolikelihood."""
+
+    def __init__(self, recipe: Recipe, level: str = "node") -> None:
+        self.recipe, self.level = recipe, level
+
+    def build(self, shape: Shape, replicas: Replicas) -> CRFModel:
+        """An untrained model."""
+        return CRFModel(build_parts(self.recipe, shape, replicas), self.recipe.damping)
+
+    def fit(
+        self,
+        train: Sequence[Data],
+        validation: Sequence[Data],
+        shape: Shape,
+        replicas: Replicas,
+        folder: Path | None = None,
+        report: Report | None = None,
+    ) -> CRFModel:
+        """Train on `train`; keep the networks whose joint labels are best on `validation`."""
+        model, recipe = self.build(shape, replicas), self.recipe
+        losses: dict[str, FieldLoss] = {"maximin": game_loss(recipe.game), "pseudolikelihood": pseudolikelihood_loss}
+        objective = FieldObjective(
+            dict(model.parts), part_options(recipe), self.level, raw_field, losses[recipe.objective], model.decode
+        )
+        train_stage(model.history, objective, replicas, recipe.training, train, validation, folder, report)
+        return model

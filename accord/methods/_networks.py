@@ -1,0 +1,111 @@
+"""What methods with a field share: a node network and an edge network, or one for both."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from accord.encoders import ReplicaLinear, Scorer
+from accord.errors import OptionError
+from accord.graphs import GraphBatch
+from accord.learning import (
+    EDGE_KEY,
+    EdgePart,
+    NodePart,
+    PartOptions,
+    Replicas,
+    Row,
+    SharedPart,
+    learned,
+    network_logits,
+)
+from accord.methods._model import Shape
+from accord.methods._recipe import Recipe
+
+
+class Networks:
+    """Trained networks called "node" and "edge", or one called "shared"; subclasses make a field of their scores."""
+
+    def __init__(self, parts: dict[str, nn.Module]) -> None:
+        self.parts = parts
+        self.history: list[Row] = []
+
+    @torch.no_grad()
+    def logits(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """Scores [R, nodes, states] and [R, edges, states, states]."""
+        node, edge = network_logits(self.parts, batch)
+        return node.float(), edge.float()
+
+    @torch.no_grad()
+    def node_logits(self, batch: GraphBatch) -> Tensor:
+        """Scores [R, nodes, states] of the node network: the GNN that the field is built on."""
+        logits: Tensor = self.parts["shared"](batch)[0] if "shared" in self.parts else self.parts["node"](batch)
+        return logits.float()
+
+    @torch.no_grad()
+    def edge_logits(self, batch: GraphBatch) -> Tensor:
+        """Scores [R, edges, states, states] of the edge network."""
+        logits: Tensor = self.parts["shared"](batch)[1] if "shared" in self.parts else self.parts["edge"](batch)
+        return logits.float()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the networks are."""
+        return next(next(iter(self.parts.values())).parameters()).device
+
+    def to(self, device: torch.device) -> None:
+        """Move the networks."""
+        for part in self.parts.values():
+            part.to(device)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Weights of the networks."""
+        return {f"{part}/{name}": value for part in self.parts for name, value in learned(self.parts[part]).items()}
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Put them back."""
+        for name, part in self.parts.items():
+            load_parameters(part, tensors, f"{name}/")
+
+
+def build_node_part(recipe: Recipe, shape: Shape, replicas: Replicas) -> NodePart:
+    """The node network of a recipe, untrained."""
+    encoder = recipe.encoder.build(shape.num_features, shape.num_states, replicas.keys)
+    if encoder.out_channels != shape.num_states:
+        raise OptionError(
+            f"encoder {recipe.encoder.kind!r} gives {encoder.out_channels} numbers a node, but there are "
+            f"{shape.num_states} states. It can serve edges only; choose another for nodes."
+        )
+    return NodePart(encoder)
+
+
+def build_parts(recipe: Recipe, shape: Shape, replicas: Replicas) -> dict[str, nn.Module]:
+    """Both networks of a recipe, untrained."""
+    if recipe.shared:
+        encoder = recipe.encoder.build(shape.num_features, recipe.edge_channels, replicas.keys)
+        head = ReplicaLinear(encoder.out_channels, shape.num_states, replicas.keys, "head")
+        return {"shared": SharedPart(encoder, head, _scorer(recipe, encoder.out_channels, shape, replicas))}
+    edge_encoder = recipe.edge_encoder.build(shape.num_features, recipe.edge_channels, edge_keys(replicas))
+    scorer = _scorer(recipe, edge_encoder.out_channels, shape, replicas)
+    return {"node": build_node_part(recipe, shape, replicas), "edge": EdgePart(edge_encoder, scorer)}
+
+
+def part_options(recipe: Recipe) -> dict[str, PartOptions]:
+    """How each network of a recipe is updated."""
+    return {"shared": recipe.node} if recipe.shared else {"node": recipe.node, "edge": recipe.edge}
+
+
+def edge_keys(replicas: Replicas) -> Sequence[int]:
+    """Seeds of the edge network, apart from the node network's."""
+    return [key + EDGE_KEY for key in replicas.keys]
+
+
+def _scorer(recipe: Recipe, channels: int, shape: Shape, replicas: Replicas) -> Scorer:
+    return recipe.scorer.build(channels, shape.num_states, edge_keys(replicas), shape.edge_attributes)
+
+
+@torch.no_grad()
+def load_parameters(module: nn.Module, tensors: dict[str, Tensor], prefix: str) -> None:
+    """Copy tensors called `prefix + name` into a module."""
+    for name, value in learned(module).items():
+        value.copy_(tensors[prefix + name])

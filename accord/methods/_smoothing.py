@@ -1,0 +1,119 @@
+"""A GNN whose predictions are smoothed over the graph: the "smooth" half of Correct and Smooth (Huang et al. 2021).
+
+The other half corrects by labels known on the same graph, of which new graphs have none.
+"""
+
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.nn.models import LabelPropagation
+
+from accord.field import PairwiseField
+from accord.graphs import GraphBatch
+from accord.inference import Beliefs, Semiring, propagate
+from accord.learning import Replicas, Report, rank
+from accord.methods._gnn import GNN, GNNModel, flat_field
+from accord.methods._model import Shape
+from accord.methods._recipe import Recipe
+
+# Candidates (rounds, share taken from the neighbours in each); the first, no smoothing, wins ties.
+CANDIDATES = ((0, 0.0), *product((1, 2, 10, 50), (0.1, 0.3, 0.5, 0.7, 0.9)))
+
+
+class SmoothedModel(GNNModel):
+    """A node network and how much its predictions are smoothed."""
+
+    def __init__(self, gnn: GNNModel, candidate: Tensor) -> None:
+        super().__init__(gnn.node)
+        self.candidate = candidate  # [R], numbers in CANDIDATES
+
+    def probabilities(self, batch: GraphBatch) -> Tensor:
+        """Smoothed probabilities [R, nodes, states]."""
+        alone = self.node_logits(batch).softmax(-1)
+        smoothed = alone.clone()
+        for number in self.candidate.unique().tolist():
+            mine = self.candidate == number
+            smoothed[mine] = smooth(alone[mine], batch, *CANDIDATES[int(number)])
+        return smoothed
+
+    def field(self, batch: GraphBatch) -> PairwiseField:
+        """Smoothed marginals, and edge tables of zeros."""
+        return flat_field(self.probabilities(batch).clamp_min(1e-30).log(), batch)
+
+    def labels(self, batch: GraphBatch) -> Tensor:
+        """Each node's best state after smoothing [R, nodes]."""
+        return self.probabilities(batch).argmax(-1)
+
+    def beliefs(self, batch: GraphBatch, semiring: Semiring) -> Beliefs:
+        """Beliefs of a field without bonds."""
+        return propagate(self.field(batch), semiring=semiring)
+
+    def to(self, device: torch.device) -> None:
+        """Move the network and the choice."""
+        super().to(device)
+        self.candidate = self.candidate.to(device)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Weights of the network and the choice."""
+        return super().tensors() | {"candidate": self.candidate}
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Put them back."""
+        super().load(tensors)
+        self.candidate = tensors["candidate"].to(next(self.node.parameters()).device)
+
+
+class SmoothedGNN:
+    """Trains a node network, then chooses on validation data how much to smooth."""
+
+    def __init__(self, recipe: Recipe, level: str = "node") -> None:
+        self.recipe, self.level = recipe, level
+
+    def build(self, shape: Shape, replicas: Replicas) -> SmoothedModel:
+        """An untrained model that does not smooth."""
+        gnn = GNN(self.recipe, self.level).build(shape, replicas)
+        return SmoothedModel(gnn, torch.zeros(replicas.count, dtype=torch.long))
+
+    def fit(
+        self,
+        train: Sequence[Data],
+        validation: Sequence[Data],
+        shape: Shape,
+        replicas: Replicas,
+        folder: Path | None = None,
+        report: Report | None = None,
+    ) -> SmoothedModel:
+        """Train on `train`; keep the best network and choose the smoothing on `validation`."""
+        gnn = GNN(self.recipe, self.level).fit(train, validation, shape, replicas, folder, report)
+        held_out = GraphBatch.collate(validation).to(next(gnn.node.parameters()).device)
+        assert held_out.y is not None  # the trainer has refused graphs without labels
+        alone, targets = gnn.node_logits(held_out).softmax(-1), replicas.targets(held_out.y)
+        ranks = [
+            rank(smooth(alone, held_out, *candidate).argmax(-1), targets, held_out.topology, self.level)
+            for candidate in CANDIDATES
+        ]
+        model = SmoothedModel(gnn, torch.stack(ranks).argmax(0))
+        model.history = gnn.history
+        return model
+
+
+def smooth(probabilities: Tensor, batch: GraphBatch, rounds: int, share: float) -> Tensor:
+    """Average with the neighbours' predictions, by PyG's label propagation: [R, nodes, states].
+
+    Args:
+        probabilities: [R, nodes, states].
+        batch: the graphs.
+        rounds: how often.
+        share: of the neighbours in each round; a node without any keeps the rest alone.
+    """
+    if not rounds:
+        return probabilities
+    arcs = batch.topology.arcs
+    columns = probabilities.transpose(0, 1).flatten(1)  # all replicas and states side by side
+    spread = LabelPropagation(num_layers=rounds, alpha=share)(columns, torch.stack([arcs.source, arcs.target]))
+    mixed: Tensor = spread.view(len(columns), *probabilities.shape[::2]).transpose(0, 1)
+    return mixed

@@ -1,0 +1,49 @@
+"""A stage of training: one run of the loop, whose epochs are counted on from the stages before it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch_geometric.data import Data
+
+from accord.learning import Objective, Replicas, Report, Row, Trainer, TrainingOptions
+
+
+def train_stage(
+    history: list[Row],
+    objective: Objective,
+    replicas: Replicas,
+    options: TrainingOptions,
+    train: Sequence[Data],
+    validation: Sequence[Data],
+    folder: Path | None = None,
+    report: Report | None = None,
+    trained: bool = False,
+) -> torch.device:
+    """Train the parts of an objective, and add the course of it to the history of the stages before.
+
+    Args:
+        history: of the stages before, in place.
+        objective: what is to be learned.
+        replicas: seeds and tasks.
+        options: how to train.
+        train: training graphs.
+        validation: graphs to choose by.
+        folder: where to keep a checkpoint; each stage needs its own.
+        report: called with a row of numbers at every look at validation data.
+        trained: whether the parts come trained, so that this stage must beat what they are.
+
+    Returns:
+        Where the parts are now.
+    """
+    done = history[-1]["epoch"] if history else 0
+
+    def follow(row: Row) -> None:
+        if report is not None:
+            report({**row, "epoch": row["epoch"] + done})
+
+    trainer = Trainer(objective, replicas, options, folder, follow, trained)
+    trainer.fit(train, validation)
+    history += [{**row, "epoch": row["epoch"] + done} for row in trainer.history]
+    device: torch.device = trainer.fabric.device
+    return device

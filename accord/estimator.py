@@ -17,7 +17,7 @@ from accord.errors import AccordError, ConvergenceWarning, GraphError, InputErro
 from accord.evaluation import metric_for
 from accord.graphs import GraphBatch
 from accord.inference import Beliefs
-from accord.learning import Replicas, Report, hold_out
+from accord.learning import RefinementOptions, Replicas, Report, hold_out
 from accord.methods import (
     METHODS,
     Method,
@@ -41,11 +41,12 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     one binary or multi-state label each); -1 stands for a missing label.
 
     Args:
-        method: "spn" (joint labels) or "gnn" (the node network alone).
+        method: "spn" (joint labels), "crf" (a field trained as a whole), "gmnn", "gnn" (the node network alone) or
+            "smooth" (its predictions smoothed over the graph).
         encoder: "gcn", "sage", "gat", "unet", "gcnii", "mlp", "linear", or an encoder of your own.
         edge_encoder: the same for the edge network; None takes the node network's.
         level: what to choose by on validation data: "node" accuracy, or "graph" (every node right).
-        refine: not available for these methods; reserved for the maximin game.
+        refine: train the SPN on through its field, by the maximin game.
         max_epochs: None takes the preset's.
         seed: of weights, dropout and held-out graphs.
         preset: "accord" or "paper".
@@ -122,11 +123,15 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     def _method(self) -> Method:
         if self.method not in METHODS:
             raise OptionError(f"NodeClassifier: method {self.method!r} is unknown. Choose one of {sorted(METHODS)}.")
-        if self.refine:
+        if self.refine and self.method != "spn":
             raise OptionError(f"NodeClassifier: method {self.method!r} has no refinement. Set refine=False.")
         metric_for(self.level)
         self._check_parameters()
-        recipe = self.recipe or preset_recipe(self.preset, self.encoder, self.edge_encoder, self.benchmark)
+        recipe = self.recipe or preset_recipe(
+            self.preset, self.encoder, self.edge_encoder, self.benchmark, self.method, self.refine
+        )
+        if self.refine and recipe.refinement is None:
+            recipe = replace(recipe, refinement=RefinementOptions())
         training = replace(recipe.training, accelerator=self.accelerator)
         if self.max_epochs is not None:
             training = replace(training, max_epochs=self.max_epochs)
@@ -285,6 +290,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 encoder=recipe.encoder,
                 edge_encoder=recipe.edge_encoder,
                 level=config["level"],
+                refine=recipe.refinement is not None,
                 max_epochs=recipe.training.max_epochs,
                 seed=config["seed"],
                 preset=config["preset"],

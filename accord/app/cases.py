@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from accord.app.labelling import Labelled
+from accord.app.labelling import Labelled, joint_part
 
 MAX_NODES = 30  # of a drawing; of larger graphs a neighbourhood is cut out
 MIN_NODES = 3  # smaller graphs have little to show
@@ -38,16 +38,17 @@ class Candidate:
     task: int
     nodes: np.ndarray
     wrong: dict[str, int]
+    joint: str  # the part that stands for the whole model
 
     @property
     def is_gain(self) -> bool:
         """Whether the field is right throughout where the node network is not."""
-        return self.wrong["spn"] == 0 and self.wrong["gnn"] > 0
+        return self.wrong[self.joint] == 0 and self.wrong["gnn"] > 0
 
     @property
     def is_loss(self) -> bool:
         """Whether the field makes mistakes that the node network does not."""
-        return self.wrong["spn"] > self.wrong["gnn"]
+        return self.wrong[self.joint] > self.wrong["gnn"]
 
 
 def choose_cases(labelled: Labelled, images: Tensor | None = None) -> list[Case]:
@@ -57,13 +58,13 @@ def choose_cases(labelled: Labelled, images: Tensor | None = None) -> list[Case]
         labelled: what the parts say; nothing is shown of a node network alone.
         images: [nodes, pixels], where nodes have images.
     """
-    if labelled.truth is None or "spn" not in labelled.labels:
+    if labelled.truth is None or joint_part(labelled.labels) is None:
         return []
     candidates = list(_candidates(labelled))
-    gains = sorted((c for c in candidates if c.is_gain), key=lambda c: (-c.wrong["gnn"], -c.wrong["edge"]))
-    losses = sorted((c for c in candidates if c.is_loss), key=lambda c: c.wrong["gnn"] - c.wrong["spn"])
+    gains = sorted((c for c in candidates if c.is_gain), key=lambda c: (-c.wrong["gnn"], -c.wrong.get("edge", 0)))
+    losses = sorted((c for c in candidates if c.is_loss), key=lambda c: c.wrong["gnn"] - c.wrong[c.joint])
     # Where the edge network errs too, neither network alone would have done: the paper's bottom case.
-    both = [c for c in gains if c.wrong["edge"] > 0]
+    both = [c for c in gains if c.wrong.get("edge", 0) > 0]
     picked: list[Candidate] = []
     for pool, count in ((both, 2), (gains, MAX_CASES - 1), (losses, MAX_CASES)):
         for candidate in pool:
@@ -98,13 +99,19 @@ def _candidates(labelled: Labelled) -> Iterator[Candidate]:
                     yield _judge(labelled, task, around)
 
 
+def _joint(labelled: Labelled) -> str:
+    name = joint_part(labelled.labels)
+    assert name is not None  # nothing is chosen of a node network alone
+    return name
+
+
 def _judge(labelled: Labelled, task: int, nodes: np.ndarray) -> Candidate:
     assert labelled.truth is not None
     truth = labelled.truth[task, nodes]
     wrong = {
         name: int(((labels[task, nodes] != truth) & (truth >= 0)).sum()) for name, labels in labelled.labels.items()
     }
-    return Candidate(task, nodes, wrong)
+    return Candidate(task, nodes, wrong, _joint(labelled))
 
 
 def _disputed(labelled: Labelled, nodes: np.ndarray, limit: int = 6) -> list[tuple[int, int]]:
@@ -112,7 +119,7 @@ def _disputed(labelled: Labelled, nodes: np.ndarray, limit: int = 6) -> list[tup
     assert labelled.truth is not None
     inside = torch.from_numpy(nodes)
     truth = labelled.truth[:, inside]
-    alone, jointly = labelled.labels["gnn"][:, inside], labelled.labels["spn"][:, inside]
+    alone, jointly = labelled.labels["gnn"][:, inside], labelled.labels[_joint(labelled)][:, inside]
     found: list[tuple[int, int]] = []
     for better in (jointly, alone):
         places = ((alone != jointly) & (better == truth)).nonzero()[:limit]

@@ -54,13 +54,21 @@ def fit(
         Path | None, typer.Option(help="Folder for everything the run leaves.", show_default="runs/DATA-METHOD-ENCODER")
     ] = None,
     method: Annotated[
-        str | None, typer.Option(help="spn (joint labels) or gnn (each node alone).", show_default="spn")
+        str | None,
+        typer.Option(
+            help="spn (joint labels), crf (a field trained as a whole), gmnn, gnn (each node alone) or smooth (its "
+            "predictions smoothed over the graph).",
+            show_default="spn",
+        ),
     ] = None,
     encoder: Annotated[
         str | None,
         typer.Option(help="Node network: gcn, sage, gat, unet, gcnii, mlp or linear.", show_default="gcnii"),
     ] = None,
     edge_encoder: Annotated[str | None, typer.Option(help="Edge network.", show_default="the node network's")] = None,
+    refine: Annotated[
+        bool | None, typer.Option("--refine", help="Train the SPN on through its field, by the maximin game.")
+    ] = None,
     level: Annotated[
         str | None,
         typer.Option(
@@ -94,6 +102,7 @@ def fit(
         "method": method,
         "encoder": encoder,
         "edge_encoder": edge_encoder,
+        "refine": refine,
         "level": level,
         "max_epochs": max_epochs,
         "seed": seed,
@@ -104,7 +113,8 @@ def fit(
     settings = read_settings(config, flags, override or ())
     source = load_source(data, settings.features, settings.seed, settings.preset)
     name = source.bench.name.rstrip("*")
-    folder = run or Path("runs") / f"{name}-{settings.method}-{settings.encoder}"
+    kind = f"{settings.method}{'-refined' if settings.refine else ''}"
+    folder = run or Path("runs") / f"{name}-{kind}-{settings.encoder}"
     show_run(fit_run(source, settings, folder, messages()), output())
 
 

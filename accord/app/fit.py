@@ -82,7 +82,9 @@ def show_run(run: Run, console: Console) -> None:
 def build_recipe(source: Source, settings: FitSettings) -> Recipe:
     """The preset's recipe with what the settings change of it; settings that cannot be used are refused here."""
     check_settings(settings)
-    recipe = preset_recipe(settings.preset, settings.encoder, settings.edge_encoder, source.preset_row)
+    recipe = preset_recipe(
+        settings.preset, settings.encoder, settings.edge_encoder, source.preset_row, settings.method, settings.refine
+    )
     recipe = override_recipe(recipe, settings.recipe)
     training = replace(recipe.training, accelerator=settings.accelerator)
     if settings.max_epochs is not None:
@@ -94,6 +96,8 @@ def check_settings(settings: FitSettings) -> None:
     """Refuse what the estimator would refuse, before anything is written."""
     if settings.method not in METHODS:
         raise OptionError(f"method {settings.method!r} is unknown. Choose one of {', '.join(METHODS)}.")
+    if settings.refine and settings.method != "spn":
+        raise OptionError(f"method {settings.method!r} has no refinement. Leave --refine out, or choose spn.")
     if settings.level is not None:
         metric_for(settings.level)
     if settings.accelerator not in ACCELERATORS:
@@ -131,6 +135,7 @@ def train(source: Source, settings: FitSettings, recipe: Recipe, run: Run, conso
         encoder=recipe.encoder,
         edge_encoder=recipe.edge_encoder,
         level=settings.level or bench.level,
+        refine=settings.refine,
         seed=settings.seed,
         preset=settings.preset,
         recipe=recipe,
@@ -138,7 +143,7 @@ def train(source: Source, settings: FitSettings, recipe: Recipe, run: Run, conso
         label_names=source.label_names,
         accelerator=settings.accelerator,
     )
-    with TrainingProgress(run.path, recipe.training.max_epochs, console) as progress:
+    with TrainingProgress(run.path, METHODS[settings.method](recipe).epochs, console) as progress:
         model.fit(bench.train, bench.val or None, folder=run.path, report=progress)
     if source.scaling is not None:
         source.scaling.save(run.path)
@@ -173,7 +178,8 @@ def evaluate_once(
 
 def _say_what_is_done(source: Source, settings: FitSettings, recipe: Recipe, run: Run, console: Console) -> None:
     bench = source.bench
-    kinds = dict.fromkeys([recipe.encoder.kind, *([recipe.edge_encoder.kind] if settings.method != "gnn" else [])])
+    both = settings.method not in ("gnn", "smooth")
+    kinds = dict.fromkeys([recipe.encoder.kind, *([recipe.edge_encoder.kind] if both else [])])
     counts = f"{len(bench.train)} training, {len(bench.val)} validation, {len(bench.test)} test graphs"
     console.print(
         f"[bold]{bench.name}[/]: {counts}; "

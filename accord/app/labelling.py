@@ -1,6 +1,6 @@
 """What each part of a model says about graphs: the node network, the edge network, and the field made of both."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,10 +10,16 @@ from torch_geometric.data import Data
 from accord.errors import GraphError
 from accord.estimator import NodeClassifier
 from accord.graphs import GraphBatch, Topology
-from accord.methods import ProxyModel
+from accord.methods import Networks
 
 CHUNK_NUMBERS = 2**25  # of edge tables solved at once; the sweeps hold a few times as much
-TITLES = {"gnn": "GNN", "edge": "edge GNN", "spn": "SPN"}
+JOINT = {
+    "spn": "SPN",
+    "crf": "CRF",
+    "gmnn": "GMNN",
+    "smooth": "smoothed GNN",
+}  # the whole model, by method
+TITLES = {"gnn": "GNN", "edge": "edge GNN", **JOINT}
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,16 +44,22 @@ def label_graphs(model: NodeClassifier, graphs: Sequence[Data]) -> Labelled:
     )
 
 
+def joint_part(parts: Iterable[str]) -> str | None:
+    """The one that stands for the whole model; None where that is a node network alone."""
+    return next((name for name in parts if name in JOINT), None)
+
+
 def _label(model: NodeClassifier, graphs: list[Data]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     batch = model.collate(graphs)
     alone = model.model_.node_logits(batch).softmax(-1)
     probabilities = {"gnn": alone}
     labels = {"gnn": alone.argmax(-1)}
-    if isinstance(model.model_, ProxyModel):
+    if isinstance(model.model_, Networks):
         probabilities["edge"] = edge_marginals(model.model_.edge_logits(batch), batch.topology)
         labels["edge"] = probabilities["edge"].argmax(-1)
-        probabilities["spn"] = model.model_.beliefs(batch, "sum").node.exp()
-        labels["spn"] = model.model_.labels(batch)
+    if model.method in JOINT:
+        probabilities[model.method] = model.model_.beliefs(batch, "sum").node.exp()
+        labels[model.method] = model.model_.labels(batch)
     return (
         {name: value.cpu() for name, value in labels.items()},
         {name: value.cpu() for name, value in probabilities.items()},

@@ -8,16 +8,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from accord.app.labelling import TITLES
+from accord.app.labelling import JOINT, TITLES
 from accord.app.scoring import BINS
 from accord.app.themes import LIGHT, PART_COLOURS, Theme, themed, to_png
 from accord.learning import Row
 
-SOURCES = {"gnn": "softmax", "spn": "marginals"}  # of probabilities
+SOURCES = {"gnn": "softmax", **dict.fromkeys(JOINT, "marginals")}  # of probabilities
 NETWORKS = {
     "node": ("node network", "#2f7fd3"),
     "edge": ("edge network", "#d98e2b"),
     "consistency": ("consistency", "#59a14f"),
+    "field": ("whole field", "#9b59b6"),
+    "label": ("label network", "#d98e2b"),
+    "shared": ("shared network", "#2f7fd3"),
 }
 
 
@@ -29,7 +32,7 @@ def draw_curves(rows: Sequence[Row], theme: Theme = LIGHT) -> bytes:
         loss, score = figure.subplots(1, 2)
         _draw_lines(loss, rows, "_loss")
         _draw_lines(score, rows, "_score")
-        loss.set(title="training loss (cross-entropy)", xlabel="epoch")
+        loss.set(title="training loss", xlabel="epoch")
         score.set(title="validation score", xlabel="epoch")
         score.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         for axes in (loss, score):

@@ -8,7 +8,7 @@ from typing import Any
 from accord.app import page
 from accord.app.cases import Case
 from accord.app.drawing import draw_case
-from accord.app.labelling import TITLES
+from accord.app.labelling import TITLES, joint_part
 from accord.app.plots import draw_curves, draw_reliability
 from accord.app.progress import read_metrics
 from accord.app.runs import CASES, CURVES, METRICS, REPORT, RESULTS, Run, flatten, write_bytes, write_text
@@ -19,6 +19,14 @@ CURVES_CAPTION = {
     level: f"Scores: {what} by the node network alone; edges with both ends right by the edge network. Dots mark what "
     "was kept: each network at its best."
     for level, what in (("node", "nodes that are right"), ("graph", "graphs with every node right"))
+}
+
+
+MEANINGS = {
+    "spn": "SPN: both combined in one field and decoded jointly.",
+    "crf": "CRF: their scores as potentials of one field, trained as a whole and decoded jointly.",
+    "gmnn": "GMNN: a second network that reads the neighbours' labels has the last word.",
+    "smooth": "Smoothed GNN: the node network's predictions averaged with the neighbours'.",
 }
 
 
@@ -58,11 +66,13 @@ def _table(results: dict[str, Any], run: Run) -> str:
             "Test graphs", page.paragraph("There are no labelled test graphs, so there is nothing to compare.")
         )
     columns, rows = score_rows(scores, results.get("titles"))
-    best = list(scores).index("spn" if "spn" in scores else "gnn")
+    joint = joint_part(scores)
+    best = list(scores).index(joint or "gnn")
     notes = [
         results.get("note")
-        or "GNN: the node network alone, each node by itself. Edge GNN: the edge network alone, its tables summed at "
-        "each node. SPN: both combined in one field and decoded jointly.",
+        or "GNN: the node network alone, each node by itself. "
+        + ("Edge GNN: the edge network alone, its tables summed at each node. " if "edge" in scores else "")
+        + MEANINGS.get(joint or "", ""),
         "Graph accuracy: share of graphs with every node right. Calibration error: gap between confidence and "
         "accuracy, lower is better.",
     ]

@@ -8,7 +8,7 @@ import torch
 from rich.table import Table
 from torch import Tensor
 
-from accord.app.labelling import TITLES, Labelled
+from accord.app.labelling import JOINT, TITLES, Labelled
 from accord.errors import GraphError
 from accord.evaluation import expected_calibration_error, graph_accuracy, micro_f1, node_accuracy
 
@@ -111,5 +111,5 @@ def score_table(scores: dict[str, Scores], title: str, titles: Mapping[str, str]
     for column in columns:
         table.add_column(column, justify="right")
     for name, row in zip(scores, rows, strict=True):
-        table.add_row(*row, style="bold" if name == "spn" else None)
+        table.add_row(*row, style="bold" if name in JOINT else None)
     return table

@@ -25,6 +25,7 @@ class FitSettings:
     method: str = "spn"
     encoder: str = "gcnii"
     edge_encoder: str | None = None
+    refine: bool = False
     level: str | None = None  # None: what the benchmark's tables count, "node" for other data
     max_epochs: int | None = None
     seed: int = 0
@@ -72,9 +73,9 @@ def read_config(path: Path) -> dict[str, Any]:
                 f"{path}: the key {key!r} is unknown. Known keys: {', '.join(KEYS)}; single values of the recipe go "
                 "under [recipe]."
             )
-        wanted: type = dict if key == "recipe" else int if key in NUMBERS else str
-        if not isinstance(value, wanted) or isinstance(value, bool):
-            name = {dict: "a table", int: "a whole number", str: "text in quotes"}[wanted]
+        wanted: type = {"recipe": dict, "refine": bool}.get(key, int if key in NUMBERS else str)
+        if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+            name = {dict: "a table", bool: "true or false", int: "a whole number", str: "text in quotes"}[wanted]
             raise OptionError(f"{path}: {key} is {value!r}, but {name} is needed.")
     return values
 

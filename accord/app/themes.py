@@ -26,7 +26,7 @@ STATE_COLOURS = (
     "#86bcef",
     "#d4a6c8",
 )
-PART_COLOURS = {"gnn": "#8a8f98", "edge": "#d98e2b", "spn": "#2f7fd3"}
+PART_COLOURS = {"gnn": "#8a8f98", "edge": "#d98e2b", **dict.fromkeys(("spn", "crf", "gmnn", "smooth"), "#2f7fd3")}
 WRONG = "#e5322d"
 
 

@@ -76,17 +76,21 @@ class FieldObjective:
         return {"field": torch.where(sound, self.loss(field, targets), torch.nan)}
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
-        """Accuracy of joint labels at the level asked for, the same for both networks: they belong together."""
+        """Accuracy of joint labels at the level asked for: the networks belong together."""
         field, _ = self._field(batch)
-        score = rank(self.decode(field), targets, batch.topology, self.level)
-        return dict.fromkeys(self.parts, score)
+        return {"field": rank(self.decode(field), targets, batch.topology, self.level)}
 
     def _field(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[PairwiseField, Tensor]:
         """The field, and which replicas [R] have sound potentials; the others' are blank, so that all can go on."""
-        node, edge = (logits.float() for logits in network_logits(self.parts, batch, noise))
+        node, edge = (at_least_single(logits) for logits in network_logits(self.parts, batch, noise))
         sound = _within_bounds(node) & _within_bounds(edge)
         node, edge = (torch.where(sound.view(-1, *(1,) * (x.dim() - 1)), x, 0.0) for x in (node, edge))
         return self.field_of(node, edge, batch.topology), sound
+
+
+def at_least_single(values: Tensor) -> Tensor:
+    """Fields are not solved in half precision."""
+    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
 
 
 def _within_bounds(scores: Tensor) -> Tensor:

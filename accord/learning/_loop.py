@@ -40,7 +40,10 @@ class Objective(Protocol):
         ...
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
-        """Score of each part [R], higher is better: it decides which parameters are kept."""
+        """Score of each part [R], higher is better: it decides which parameters are kept.
+
+        Parts that are judged together have one score, under another name.
+        """
         ...
 
 
@@ -195,10 +198,10 @@ class Trainer:
     def _look(self, held_out: GraphBatch, losses: Mapping[str, Tensor] | None = None) -> None:
         """Score every part on validation data, keep what has improved, and tell whoever listens."""
         scores = self.objective.scores(held_out, self._targets(held_out))
-        running = self._running()
+        joint, running = next(iter(scores.values())), self._running()
         improved = [
-            self.snapshots[name].update(self.objective.parts[name], score, self.epoch, running)
-            for name, score in scores.items()
+            self.snapshots[name].update(part, scores[name] if name in scores else joint, self.epoch, running)
+            for name, part in self.objective.parts.items()
         ]
         self.stale = torch.where(torch.stack(improved).any(0), 0, self.stale + running)
         row: Row = {"epoch": self.epoch}

@@ -57,6 +57,11 @@ class CRF:
     def __init__(self, recipe: Recipe, level: str = "node") -> None:
         self.recipe, self.level = recipe, level
 
+    @property
+    def epochs(self) -> int:
+        """How many epochs a whole fit takes."""
+        return self.recipe.training.max_epochs
+
     def build(self, shape: Shape, replicas: Replicas) -> CRFModel:
         """An untrained model."""
         return CRFModel(build_parts(self.recipe, shape, replicas), self.recipe.damping)

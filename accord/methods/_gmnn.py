@@ -104,6 +104,11 @@ class GMNN:
     def __init__(self, recipe: Recipe, level: str = "node") -> None:
         self.recipe, self.level = recipe, level
 
+    @property
+    def epochs(self) -> int:
+        """How many epochs a whole fit takes."""
+        return (1 + 2 * self.recipe.rounds) * self.recipe.training.max_epochs
+
     def build(self, shape: Shape, replicas: Replicas) -> GMNNModel:
         """An untrained model whose labels are the inference network's."""
         recipe, keys = self.recipe, edge_keys(replicas)

@@ -61,6 +61,11 @@ class GNN:
     def __init__(self, recipe: Recipe, level: str = "node") -> None:
         self.recipe, self.level = recipe, level
 
+    @property
+    def epochs(self) -> int:
+        """How many epochs a whole fit takes."""
+        return self.recipe.training.max_epochs
+
     def build(self, shape: Shape, replicas: Replicas) -> GNNModel:
         """An untrained model."""
         return GNNModel(build_node_part(self.recipe, shape, replicas))

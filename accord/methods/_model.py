@@ -65,6 +65,11 @@ class Method(Protocol):
 
     def __init__(self, recipe: Recipe, level: str = "node") -> None: ...
 
+    @property
+    def epochs(self) -> int:
+        """How many epochs a whole fit takes, all stages together."""
+        ...
+
     def build(self, shape: Shape, replicas: Replicas) -> FieldModel:
         """An untrained model."""
         ...

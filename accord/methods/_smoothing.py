@@ -73,6 +73,11 @@ class SmoothedGNN:
     def __init__(self, recipe: Recipe, level: str = "node") -> None:
         self.recipe, self.level = recipe, level
 
+    @property
+    def epochs(self) -> int:
+        """How many epochs a whole fit takes."""
+        return self.recipe.training.max_epochs
+
     def build(self, shape: Shape, replicas: Replicas) -> SmoothedModel:
         """An untrained model that does not smooth."""
         gnn = GNN(self.recipe, self.level).build(shape, replicas)

@@ -58,6 +58,11 @@ class StructuredProxyNetwork:
     def __init__(self, recipe: Recipe, level: str = "node") -> None:
         self.recipe, self.level = recipe, level
 
+    @property
+    def epochs(self) -> int:
+        """How many epochs a whole fit takes."""
+        return self.recipe.training.max_epochs + (self.recipe.refinement.max_epochs if self.recipe.refinement else 0)
+
     def build(self, shape: Shape, replicas: Replicas) -> ProxyModel:
         """An untrained model that combines its networks plainly."""
         plain = Chosen.plain(replicas.count, self.recipe.grid.sweeps[0])

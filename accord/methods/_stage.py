@@ -39,11 +39,14 @@ def train_stage(
     done = history[-1]["epoch"] if history else 0
 
     def follow(row: Row) -> None:
-        if report is not None:
+        if report is not None and is_new(row):
             report({**row, "epoch": row["epoch"] + done})
+
+    def is_new(row: Row) -> bool:
+        return not done or row["epoch"] > 0  # what a stage starts from, the last one has shown
 
     trainer = Trainer(objective, replicas, options, folder, follow, trained)
     trainer.fit(train, validation)
-    history += [{**row, "epoch": row["epoch"] + done} for row in trainer.history]
+    history += [{**row, "epoch": row["epoch"] + done} for row in trainer.history if is_new(row)]
     device: torch.device = trainer.fabric.device
     return device

@@ -161,7 +161,8 @@ def test_standardised_features_are_kept_with_the_run(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "crf"], "method 'crf' is unknown"),
+        (["--method", "svm"], "method 'svm' is unknown"),
+        (["--method", "gnn", "--refine"], "method 'gnn' has no refinement"),
         (["--encoder", "resnet"], "'resnet' is unknown"),
         (["--level", "edge"], "level 'edge' is unknown"),
         (["--preset", "none"], "preset 'none' is unknown"),

@@ -24,7 +24,7 @@ def test_flags_come_before_the_file_and_the_file_before_defaults(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("sede = 1", "'sede' is unknown. Known keys: method, encoder, edge_encoder, level, max_epochs, seed"),
+        ("sede = 1", "'sede' is unknown. Known keys: method, encoder, edge_encoder, refine, level, max_epochs, seed"),
         ("seed = true", "seed is True, but a whole number is needed"),
         ("encoder = 2", "encoder is 2, but text in quotes is needed"),
         ("recipe = 2", "recipe is 2, but a table is needed"),

@@ -1,0 +1,98 @@
+"""Refinement goes on from the proxy's solution, and never gives up validation accuracy for it."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from made_graphs import made_trees
+from torch.testing import assert_close
+
+import accord
+from accord.encoders import GCN, MLP, LinearScorer
+from accord.errors import OptionError
+from accord.evaluation import graph_accuracy
+from accord.graphs import GraphBatch
+from accord.inference import eliminate_beliefs
+from accord.learning import PartOptions, RefinementOptions, Replicas, TrainingOptions
+from accord.methods import Recipe, Shape, StructuredProxyNetwork
+
+TRAIN, VAL, TEST = made_trees(60, 0, states=3), made_trees(30, 1, states=3), made_trees(60, 2, states=3)
+SHAPE = Shape(3, 3)
+RECIPE = Recipe(
+    encoder=MLP(hidden=8),
+    edge_encoder=GCN(hidden=8),
+    edge_channels=8,
+    scorer=LinearScorer(),
+    node=PartOptions(learning_rate=2e-2),
+    edge=PartOptions(learning_rate=2e-2),
+    training=TrainingOptions(max_epochs=20, accelerator="cpu"),
+)
+REFINED = replace(RECIPE, refinement=RefinementOptions(learning_rate=5e-3, max_epochs=20))
+
+
+def likelihood(model, graphs):
+    """Mean log-likelihood of the true labels, exact on these trees."""
+    batch = GraphBatch.collate(graphs)
+    field = model.field(batch)
+    return (field.score(batch.y[None]) - eliminate_beliefs(field).log_partition).mean(-1)
+
+
+def test_refinement_keeps_the_combination_and_never_loses_on_validation():
+    before = StructuredProxyNetwork(RECIPE, "graph").fit(TRAIN, VAL, SHAPE, Replicas((0, 1)))
+    after = StructuredProxyNetwork(REFINED, "graph").fit(TRAIN, VAL, SHAPE, Replicas((0, 1)))
+    for name, value in before.chosen.tensors().items():
+        assert_close(after.chosen.tensors()[name], value)
+    batch = GraphBatch.collate(VAL)
+    scores = [graph_accuracy(model.labels(batch), batch.y[None], batch.topology) for model in (before, after)]
+    assert bool((scores[1] >= scores[0]).all())
+    assert [row["epoch"] for row in after.history] == list(range(0, 45, 5))
+    assert "field_loss" in after.history[-1] and "node_loss" in after.history[4]
+
+
+def test_the_game_raises_the_likelihood_of_the_training_labels():
+    before = StructuredProxyNetwork(RECIPE).fit(TRAIN, VAL, SHAPE, Replicas((0,)))
+    options = RefinementOptions(learning_rate=5e-3, max_epochs=40)
+    # Validation on the training graphs, so that what is kept is what the game has learned there.
+    after = StructuredProxyNetwork(replace(RECIPE, refinement=options)).fit(TRAIN, TRAIN, SHAPE, Replicas((0,)))
+    assert likelihood(after, TRAIN) > likelihood(before, TRAIN)
+
+
+def test_without_the_proxy_the_game_starts_from_untrained_networks():
+    alone = replace(REFINED, training=replace(RECIPE.training, max_epochs=0))
+    model = StructuredProxyNetwork(alone, "graph").fit(TRAIN, VAL, SHAPE, Replicas((0,)))
+    assert not any("node_loss" in row for row in model.history)
+    assert model.history[-1]["field_score"] > model.history[0]["node_score"]
+
+
+def test_a_refined_run_that_was_stopped_goes_on(tmp_path):
+    whole = StructuredProxyNetwork(REFINED).fit(TRAIN, VAL, SHAPE, Replicas((0,)))
+    rows = 0
+
+    class Stop(Exception):
+        """In the middle of the second stage."""
+
+    def stop(row):
+        nonlocal rows
+        rows += 1
+        if row["epoch"] == 35:
+            raise Stop
+
+    with pytest.raises(Stop):
+        StructuredProxyNetwork(REFINED).fit(TRAIN, VAL, SHAPE, Replicas((0,)), tmp_path, stop)
+    assert rows == 8
+    again = StructuredProxyNetwork(REFINED).fit(TRAIN, VAL, SHAPE, Replicas((0,)), tmp_path)
+    assert again.history == whole.history
+    assert all(torch.equal(again.tensors()[name], value) for name, value in whole.tensors().items())
+
+
+def test_the_front_door_refines_and_remembers_it(tmp_path):
+    model = accord.NodeClassifier(recipe=RECIPE, refine=True, accelerator="cpu", max_epochs=5).fit(TRAIN, VAL)
+    model.save(tmp_path)
+    again = accord.NodeClassifier.load(tmp_path)
+    assert again.refine and again.recipe_.refinement == RefinementOptions()
+    assert torch.equal(again.predict(TEST[0]), model.predict(TEST[0]))
+    with pytest.raises(OptionError, match="method 'gnn' has no refinement"):
+        accord.NodeClassifier("gnn", refine=True).fit(TRAIN, VAL)
+    for wrong in ({"learning_rate": 0.0}, {"learning_rate": "x"}, {"max_epochs": -1}):
+        with pytest.raises(OptionError):
+            RefinementOptions(**wrong)

@@ -4,19 +4,7 @@ from collections.abc import Sequence
 from statistics import mean, stdev
 
 from accord.experiments._comparison import Comparison
-
-# Tab. 2 (graph accuracy) and Tab. 10 (node accuracy) of the paper, in percent.
-PAPER_GRAPH: dict[tuple[str, str], tuple[float, float | None]] = {
-    ("cora*", "gcn"): (57.26, None),
-    ("cora*", "gat"): (51.99, 58.78),
-    ("cora*", "gcnii"): (59.15, 60.47),
-    ("citeseer*", "gcn"): (46.24, None),
-    ("citeseer*", "gat"): (47.94, 49.02),
-    ("citeseer*", "gcnii"): (46.39, 48.34),
-    ("pubmed*", "gcn"): (51.84, None),
-    ("pubmed*", "gat"): (50.89, 52.91),
-    ("pubmed*", "gcnii"): (53.54, 54.35),
-}
+from accord.experiments._paper import paper_figure
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> str:
@@ -31,8 +19,8 @@ def comparison_table(comparisons: Sequence[Comparison]) -> str:
         cells += [_cell(entry.gnn["graph"]), _cell(entry.spn["graph"]), _p(entry.p_value("graph"))]
         cells += [_cell(entry.gnn["node"]), _cell(entry.spn["node"])]
         cells += [_cell(entry.gnn["node_unseen"]), _cell(entry.spn["node_unseen"])]
-        gnn, spn = PAPER_GRAPH.get((entry.benchmark, entry.encoder), (None, None))
-        cells.append(f"{_plain(gnn)} / {_plain(spn)}")
+        paper = [paper_figure("graph", method, entry.encoder, entry.benchmark) for method in ("gnn", "spn")]
+        cells.append(" / ".join("-" if figure is None else f"{figure.mean:.1f}" for figure in paper))
         rows.append("| " + " | ".join(cells) + " |")
     return "\n".join(rows)
 
@@ -44,7 +32,3 @@ def _cell(values: Sequence[float]) -> str:
 
 def _p(value: float) -> str:
     return "-" if value != value else f"{value:.3f}"
-
-
-def _plain(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"

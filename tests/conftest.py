@@ -17,6 +17,9 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "accord"))
 
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is first imported, which torch_geometric does
+
 if "PYTEST_XDIST_WORKER" in os.environ:
     # One process per core: threads of their own would only fight over the cores, and slow each other down 50-fold.
     torch.set_num_threads(1)

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from accord.encoders import _initial
-from accord.encoders._attention import attend
+from accord.encoders._attention import attend_heads
 from accord.encoders._encoder import EncoderSpec
 from accord.encoders._inputs import Signal
 from accord.encoders._noise import Noise
@@ -92,8 +91,7 @@ class GATLayer(Layer):
     def forward(self, signal: Signal, batch: GraphBatch, noise: Noise | None, number: int) -> Tensor:
         """One layer: [nodes, replicas, heads x channels], or channels where heads are averaged."""
         h = signal.linear(self.weight).unflatten(-1, (self.heads, self.channels))
-        from_source, to_target = torch.linalg.vecdot(h, self.source), torch.linalg.vecdot(h, self.target)
         pattern = arc_pattern(batch, True)
         layer = ATTENTION_LAYER + number
-        out = attend(h, from_source, to_target, pattern, 0.2, noise, self.dropout, layer)
+        out = attend_heads(h, self.source, self.target, pattern, 0.2, noise, self.dropout, layer)
         return (out.mean(2) if self.average else out.flatten(2)) + self.bias

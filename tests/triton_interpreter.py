@@ -1,0 +1,24 @@
+"""Triton kernels under test: natively where there is a GPU, else in Triton's interpreter (see conftest.py)."""
+
+import pytest
+import torch
+
+pytest.importorskip("triton")
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _mend_interpreter():
+    """Triton 3.6 asks numpy for int(array of one number), which numpy 2.4 refuses."""
+    from triton.runtime import interpreter
+
+    patch = interpreter._patch_lang_tensor
+
+    def mended(tensor, scope):
+        patch(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+    interpreter._patch_lang_tensor = mended
+
+
+if DEVICE == "cpu":
+    _mend_interpreter()

@@ -11,6 +11,8 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from accord.encoders._triton import suits
+from accord.encoders._triton_product import product
 from accord.graphs import GraphBatch
 
 ORDERED_BLOCK = 2**26  # numbers held at a time where sums must come in order
@@ -114,18 +116,20 @@ def csr(start: Tensor, column: Tensor, values: Tensor, shape: tuple[int, int]) -
 def multiply(matrix: Tensor, h: Tensor) -> Tensor:
     """Sparse times dense [rows, ...] in the precision of `h`; for use inside autograd functions."""
     columns = h.reshape(len(h), math.prod(h.shape[1:]))
+    if suits(columns) and columns.numel() and matrix.shape[0]:
+        return product(matrix, columns).view(matrix.shape[0], *h.shape[1:])
     if h.dtype in HALF and not h.is_cuda:
         columns = columns.float()
     if matrix.dtype != columns.dtype:  # under mixed precision
         matrix = matrix.to(columns.dtype)
-    product = columns.new_empty(matrix.shape[0], columns.shape[1])
-    if not product.numel() or not matrix.values().numel():
-        product.zero_()
+    out = columns.new_empty(matrix.shape[0], columns.shape[1])
+    if not out.numel() or not matrix.values().numel():
+        out.zero_()
     elif h.is_cuda and torch.are_deterministic_algorithms_enabled():
-        product = multiply_in_order(matrix, columns)
+        out = multiply_in_order(matrix, columns)
     else:
-        torch.addmm(product, matrix, columns, beta=0.0, out=product)  # plain `@` copies its result
-    return product.to(h.dtype).view(matrix.shape[0], *h.shape[1:])
+        torch.addmm(out, matrix, columns, beta=0.0, out=out)  # plain `@` copies its result
+    return out.to(h.dtype).view(matrix.shape[0], *h.shape[1:])
 
 
 def multiply_in_order(matrix: Tensor, columns: Tensor) -> Tensor:

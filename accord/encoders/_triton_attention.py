@@ -24,11 +24,12 @@ CHUNK = 64  # nodes over which a program adds up the gradients of the attention 
 
 @dataclass(frozen=True)
 class Blocks:
-    """How many arcs, groups and channels a program takes at once."""
+    """How many arcs, groups and channels a program takes at once, and with how many warps."""
 
     arcs: int
     groups: int
     channels: int
+    warps: int = 4
 
     @classmethod
     def of(cls, groups: int, channels: int) -> "Blocks":
@@ -94,7 +95,18 @@ def head_scores(h: Tensor, source: Tensor, target: Tensor) -> tuple[Tensor, Tens
     block = Blocks.of(groups, channels)
     grid = (triton.cdiv(nodes, block.arcs) * triton.cdiv(groups, block.groups),)
     kernels.score_nodes[grid](
-        h, source, target, from_source, to_target, nodes, groups, channels, block.arcs, block.groups, block.channels
+        h,
+        source,
+        target,
+        from_source,
+        to_target,
+        nodes,
+        groups,
+        channels,
+        block.arcs,
+        block.groups,
+        block.channels,
+        num_warps=block.warps,
     )
     return from_source, to_target
 
@@ -124,6 +136,7 @@ def attend_forward(
         block.arcs,
         block.groups,
         block.channels,
+        num_warps=block.warps,
     )
     return out, log_sum
 
@@ -168,6 +181,7 @@ def attend_backward(
         block.arcs,
         block.groups,
         block.channels,
+        num_warps=block.warps,
     )
     to_from_source, to_to_target = torch.empty_like(from_source), torch.empty_like(to_target)
     narrow = min(power_of_two(groups), 32)
@@ -208,5 +222,6 @@ def attend_backward(
         block.arcs,
         block.groups,
         block.channels,
+        num_warps=block.warps,
     )
     return to_h, to_source.sum(0), to_target_vector.sum(0)

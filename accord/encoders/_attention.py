@@ -14,8 +14,8 @@ from torch.nn import functional
 
 from accord.encoders._noise import Noise
 from accord.encoders._operators import Pattern, multiply
-from accord.encoders._triton import suits
 from accord.encoders._triton_attention import MAX_CHANNELS, fused_attention
+from accord.encoders.triton_support import suits
 
 BLOCK = 2**20  # numbers held at once while the gradient of the attention weights is computed
 

@@ -54,16 +54,23 @@ class LinearEdgeScorer(Scorer):
         self.bias = _initial.fan_in(seeds, "scorer.bias", (first,), fan)
         self.last = ReplicaLinear(spec.hidden, table, seeds, "scorer.last") if spec.hidden else None
 
+    def node_tables(self, h: Tensor, noise: Noise | None) -> tuple[Tensor, Tensor, Tensor] | None:
+        """Without hidden layer and attributes an edge's table is a sum of one for each end and one for all."""
+        if self.last is not None or self.attribute is not None:
+            return None
+        at_source, at_target = self._ends(h if noise is None else noise.dropout(h, self.dropout, SCORER_LAYER))
+        return at_source, at_target, self._symmetrised(self._square(self.bias))
+
     def score(self, h: Tensor, batch: GraphBatch, attributes: Tensor | None, noise: Noise | None) -> Tensor:
         """g(s, t), symmetrised where asked for."""
-        source, target = replica_linear(h, self.source), replica_linear(h, self.target)
         shared = (
             self.bias
             if self.attribute is None or attributes is None
             else (replica_linear(attributes, self.attribute, self.bias))
         )
         if self.last is None:
-            return self._score_linear(source, target, shared, batch)
+            return self._score_linear(h, shared, batch)
+        source, target = replica_linear(h, self.source), replica_linear(h, self.target)
         source_at, target_at = edge_ends(torch.cat([source, target], -1), batch)
         width = source.shape[-1]
         along = source_at[..., :width] + target_at[..., width:] + shared
@@ -72,15 +79,29 @@ class LinearEdgeScorer(Scorer):
         against = target_at[..., :width] + source_at[..., width:] + shared
         return (self._tables(along, noise, 1) + self._tables(against, noise, 2).transpose(-1, -2)) / 2
 
-    def _score_linear(self, source: Tensor, target: Tensor, shared: Tensor, batch: GraphBatch) -> Tensor:
-        """Without a hidden layer the average splits into a part for each end: one K x K table a node, not an edge."""
-        source, target, shared = (self._square(part) for part in (source, target, shared))
+    def _score_linear(self, h: Tensor, shared: Tensor, batch: GraphBatch) -> Tensor:
+        """Without a hidden layer the score splits into a part for each end: one K x K table a node, not an edge."""
+        at_source, at_target = self._ends(h)
         if not self.symmetric:
             # Each end needs its own table only, so both travel together.
-            both_source, both_target = edge_ends(torch.stack([source, target]).transpose(0, 1), batch)
-            return both_source[:, 0] + both_target[:, 1] + shared
-        at_source, at_target = edge_ends((source + target.transpose(-1, -2)) / 2, batch)
-        return at_source + at_target.transpose(-1, -2) + (shared + shared.transpose(-1, -2)) / 2
+            both_source, both_target = edge_ends(torch.stack([at_source, at_target], 1), batch)
+            return both_source[:, 0] + both_target[:, 1] + self._square(shared)
+        here, there = edge_ends(at_source, batch)
+        return here + there.transpose(-1, -2) + self._symmetrised(self._square(shared))
+
+    def _ends(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        """Tables [nodes, replicas, states, states] of nodes as sources and as targets.
+
+        The average of both directions is taken on the weights; then one map gives both, each the other's transpose.
+        """
+        if not self.symmetric:
+            return self._square(replica_linear(h, self.source)), self._square(replica_linear(h, self.target))
+        weight = (self._square(self.source) + self._square(self.target).transpose(-1, -2)) / 2
+        at_source = self._square(replica_linear(h, weight.flatten(-2)))
+        return at_source, at_source.transpose(-1, -2)
+
+    def _symmetrised(self, tables: Tensor) -> Tensor:
+        return (tables + tables.transpose(-1, -2)) / 2 if self.symmetric else tables
 
     def _tables(self, hidden: Tensor, noise: Noise | None, place: int) -> Tensor:
         assert self.last is not None

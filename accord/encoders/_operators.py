@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from accord.encoders._triton import suits
 from accord.encoders._triton_product import product
+from accord.encoders.triton_support import suits
 from accord.graphs import GraphBatch
 
 ORDERED_BLOCK = 2**26  # numbers held at a time where sums must come in order

@@ -45,6 +45,19 @@ class Scorer(nn.Module, ABC):
         shape = (batch.num_edges, self.num_replicas, self.num_states, self.num_states)
         return tables.reshape(shape).transpose(0, 1).contiguous()
 
+    def node_tables(self, h: Tensor, noise: Noise | None) -> tuple[Tensor, Tensor, Tensor] | None:
+        """Tables whose sum is an edge's: of nodes as sources, as targets, and one for all edges; None if it has none.
+
+        Args:
+            h: [nodes, replicas, channels].
+            noise: randomness of a training step, as in `forward`; None for evaluation.
+
+        Returns:
+            Two tensors [nodes, replicas, states, states] and one [replicas, states, states], by which a loss can be
+            had without the scores of every edge.
+        """
+        return None
+
     @abstractmethod
     def score(self, h: Tensor, batch: GraphBatch, attributes: Tensor | None, noise: Noise | None) -> Tensor:
         """[edges, replicas, states, states], or the same numbers in fewer axes."""

@@ -1,4 +1,4 @@
-"""Attention over arcs on the GPU: an online softmax forward, weights made anew backward, nothing of size arcs x channels.
+"""Attention over arcs on the GPU: online softmax forward, weights made anew backward, nothing of arcs x channels.
 
 Backward, with G the gradient of the result: arc s -> t of weight w has d = G[t] . h[s], and its score's gradient is
 w (d - sum of w d over the arcs that enter t), times the leaky ReLU's slope. Both d and the gradient of h[s] need the
@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 
 from accord.encoders import _triton_attention_kernels as kernels
 from accord.encoders._operators import Pattern
-from accord.encoders._triton import power_of_two, triton
+from accord.encoders.triton_support import power_of_two, triton
 
 MAX_CHANNELS = 1024  # a program holds all channels of a head
 TILE = 2048  # numbers of gathered rows that a program holds at once

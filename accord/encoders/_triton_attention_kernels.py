@@ -5,7 +5,7 @@ side by side, so that the rows they gather are those already in the cache. Every
 order: the same bits in every run. Tensors are contiguous: h [nodes, groups, channels], scores [nodes, groups].
 """
 
-from accord.encoders._triton import jit, tl
+from accord.encoders.triton_support import jit, tl
 
 
 @jit

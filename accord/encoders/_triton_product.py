@@ -7,7 +7,7 @@ in float32. Programs of the same block of columns run side by side, so that the 
 import torch
 from torch import Tensor
 
-from accord.encoders._triton import jit, power_of_two, tl, triton
+from accord.encoders.triton_support import jit, power_of_two, tl, triton
 
 COLUMNS = 512  # numbers of a row that a program takes
 ENTRIES = 4  # rows that a program gathers at once

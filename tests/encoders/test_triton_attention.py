@@ -10,7 +10,6 @@ from accord.encoders._attention import attend
 from accord.encoders._operators import arc_pattern
 from accord.encoders._triton_attention import fused_attention
 
-
 SEEDS = [5, 2**40 + 1]
 HEADS = 3
 DROPOUT, LAYER = 0.4, 7

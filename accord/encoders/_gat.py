@@ -94,4 +94,5 @@ class GATLayer(Layer):
         pattern = arc_pattern(batch, True)
         layer = ATTENTION_LAYER + number
         out = attend_heads(h, self.source, self.target, pattern, 0.2, noise, self.dropout, layer)
-        return (out.mean(2) if self.average else out.flatten(2)) + self.bias
+        # Hidden layers stay in the precision of `out`: under mixed precision half the bytes.
+        return out.mean(2) + self.bias if self.average else out.flatten(2) + self.bias.to(out.dtype)

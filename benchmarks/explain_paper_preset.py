@@ -26,7 +26,7 @@ from accord.methods import Shape, StructuredProxyNetwork, preset_features, prese
 BENCHMARKS, ENCODERS = ("cora*", "citeseer*", "pubmed*"), ("gcn", "gat", "gcnii")
 SEEDS = (1, 2, 3, 4, 5)
 AUTHORS_SHARPNESS = (100.0, 10.0, 2.0, 1.0, 0.5, 0.2, 0.1)
-BATCHES = {"all graphs": None, "10 graphs": 10}
+BATCHES = {"all graphs": None, "20 graphs": 20}
 RATES = ("own", "node's")
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from accord.encoders import GAT, LinearScorer, Noise, _attention, _operators
 from accord.graphs import GraphBatch
 from accord.learning import EdgePart, ProxyObjective, Replicas, _fused_edge_loss, edge_loss, node_loss
-from accord.learning._proxy import edge_noise
+from accord.learning._parts import edge_noise
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

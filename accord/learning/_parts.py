@@ -57,6 +57,9 @@ def network_logits(
     if "shared" in parts:
         both: tuple[Tensor, Tensor] = parts["shared"](batch, noise)
         return both
-    # Dropout of the edge network in the same step, but not the same masks.
-    edge_noise = None if noise is None else Noise(noise.seeds + EDGE_KEY, noise.step)
-    return parts["node"](batch, noise), parts["edge"](batch, edge_noise)
+    return parts["node"](batch, noise), parts["edge"](batch, None if noise is None else edge_noise(noise))
+
+
+def edge_noise(noise: Noise) -> Noise:
+    """Dropout of the edge network in the same step, but not the same masks."""
+    return Noise(noise.seeds + EDGE_KEY, noise.step)

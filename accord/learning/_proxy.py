@@ -8,9 +8,10 @@ from torch import Tensor, nn
 from accord.encoders import Noise
 from accord.evaluation import edge_accuracy, metric_for
 from accord.graphs import GraphBatch
+from accord.learning._fused_edge_loss import network_edge_loss
 from accord.learning._objective import consistency_penalty, edge_loss, node_loss
 from accord.learning._options import PartOptions
-from accord.learning._parts import network_logits
+from accord.learning._parts import EdgePart, edge_noise, network_logits
 from accord.learning._ranking import rank
 
 
@@ -52,10 +53,16 @@ class ProxyObjective:
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy at labelled nodes and at edges with both ends labelled."""
-        node, edge = network_logits(self.parts, batch, noise)
         smoothing = [
             self.options[name if name in self.options else "shared"].label_smoothing for name in ("node", "edge")
         ]
+        network = self.parts.get("edge")
+        if isinstance(network, EdgePart) and not self.consistency:  # nobody else asks for the scores of every edge
+            return {
+                "node": node_loss(self.parts["node"](batch, noise), targets, smoothing[0]),
+                "edge": network_edge_loss(network, batch, targets, edge_noise(noise), smoothing[1]),
+            }
+        node, edge = network_logits(self.parts, batch, noise)
         losses = {
             "node": node_loss(node, targets, smoothing[0]),
             "edge": edge_loss(edge, targets, batch.topology, smoothing[1]),

@@ -1,8 +1,9 @@
 """What every message passing kernel is given and gives back."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from accord.graphs import Arcs
@@ -23,6 +24,37 @@ class Problem:
     max_sweeps: int
     tolerance: float
     start: Tensor | None  # [R, arcs, states]: messages to go on from
+    schedule: str = "synchronous"  # in which order messages are sent
+
+    @property
+    def wants_gradient(self) -> bool:
+        """Whether autograd is to follow what is computed from this problem."""
+        given = (self.node, self.edge, self.appearance, self.start)
+        return torch.is_grad_enabled() and any(value is not None and value.requires_grad for value in given)
+
+    def detached(self) -> "Problem":
+        """The same numbers, cut off from autograd."""
+        start = None if self.start is None else self.start.detach()
+        return replace(
+            self, node=self.node.detach(), edge=self.edge.detach(), appearance=self.appearance.detach(), start=start
+        )
+
+    def restricted(self, graphs: Tensor) -> tuple["Problem", Tensor, Tensor]:
+        """The same nodes with the edges of some graphs only (a mask [graphs]); which edges and arcs these were."""
+        num_edges = self.edge.shape[-3]
+        edges = graphs[self.arc_graph[:num_edges]].nonzero().flatten()
+        arcs = torch.cat([edges, num_edges + edges])
+        if len(edges) == num_edges:
+            return self, edges, arcs
+        part = replace(
+            self,
+            arcs=Arcs.along(torch.stack([self.arcs.source[edges], self.arcs.target[edges]])),
+            edge=self.edge[:, edges],
+            appearance=self.appearance[:, edges],
+            arc_graph=self.arc_graph[arcs],
+            start=None if self.start is None else self.start[:, arcs],
+        )
+        return part, edges, arcs
 
 
 @dataclass(frozen=True, eq=False)

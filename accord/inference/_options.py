@@ -1,7 +1,7 @@
 """How belief propagation is run; every value is checked before any work is done."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from accord.graphs import check_number
 
 Semiring = Literal["sum", "max"]
 SEMIRINGS = ("sum", "max")
+Schedule = Literal["synchronous", "sequential", "residual"]
 
 DEFAULT_SWEEPS = 200  # loopy graphs that settle at all have settled by then; forests get as many as they need
 MAX_SWEEPS = 2**31 - 1  # what kernels in other languages can count to
@@ -28,6 +29,7 @@ class PropagationOptions:
             A number, a tensor [edges], or "spanning".
         max_sweeps: when to stop; None means 200, or on forests as many as an exact answer takes undamped.
         tolerance: stop a graph when no log-message moves by more; 0 runs all sweeps; None follows the precision.
+        schedule: in which order messages are sent.
     """
 
     semiring: Semiring = "sum"
@@ -35,6 +37,7 @@ class PropagationOptions:
     edge_appearance: float | Tensor | Literal["spanning"] = 1.0
     max_sweeps: int | None = None
     tolerance: float | None = None
+    schedule: Schedule = "synchronous"
 
     def __post_init__(self) -> None:
         check_semiring(self.semiring, "propagate")
@@ -43,6 +46,11 @@ class PropagationOptions:
             raise OptionError(
                 f"propagate: damping is {damping:g}; it must lie in [0, 1). 0 is plain propagation, 0.5 is a good "
                 "start where messages oscillate, and at 1 no message would ever move."
+            )
+        if not isinstance(self.schedule, str) or self.schedule not in get_args(Schedule):
+            raise OptionError(
+                f"propagate: schedule {self.schedule!r} is unknown. Choose 'synchronous' (all messages at once), "
+                "'sequential' (from the rim to the centre and back) or 'residual' (what changed most first)."
             )
         if self.max_sweeps is not None:
             if isinstance(self.max_sweeps, bool) or not isinstance(self.max_sweeps, int):

@@ -10,7 +10,7 @@ from accord.field import LARGEST_POTENTIAL, PairwiseField
 from accord.graphs import Arcs, check_numbers, check_tensor
 from accord.inference._appearance import spanning_tree_probabilities
 from accord.inference._beliefs import Beliefs, check_feasible
-from accord.inference._options import DEFAULT_SWEEPS, DEFAULT_TOLERANCE, PropagationOptions, Semiring
+from accord.inference._options import DEFAULT_SWEEPS, DEFAULT_TOLERANCE, PropagationOptions, Schedule, Semiring
 from accord.inference.kernels import Problem, choose_kernel
 
 
@@ -23,6 +23,7 @@ def propagate(
     tolerance: float | None = None,
     backend: str = "auto",
     start: Beliefs | Tensor | None = None,
+    schedule: Schedule = "synchronous",
 ) -> Beliefs:
     """Pass messages along every arc until they settle (Eq. 9 of the paper; Murphy, Weiss and Jordan 1999).
 
@@ -39,9 +40,17 @@ def propagate(
         max_sweeps: when to stop; by default 200, and on forests as many as the exact answer takes undamped.
         tolerance: largest change of a log-message that counts as settled; 0 runs all `max_sweeps`. By default
             1e-5 in float32 and 1e-12 in float64.
-        backend: "reference" (plain torch, any device, differentiable), "native" (a compiled CPU kernel, built at
-            first use where there is a C++ compiler), or "auto", the fastest that fits; the result says which it was.
+        backend: "reference" (plain torch, any device), "native" (a compiled CPU kernel, built at first use where there
+            is a C++ compiler), or "auto", the fastest that fits; the result says which it was.
         start: beliefs of an earlier run on the same graphs, or their messages, to go on from.
+        schedule: "synchronous" (all messages at once), "sequential" (from the rim of each graph to its centre and back,
+            with the newest that is known) or "residual" (what changed most first). The last two take several times
+            fewer sweeps and settle more often, but have no compiled kernel. A sweep is as many messages as there are
+            arcs; with "residual", `residual` bounds what any arc had left to tell.
+
+    Gradients go to the field, `edge_appearance` and `start`. Where a graph settled (and tolerance is not 0) they are
+    those of the fixed point, in the memory of one sweep; elsewhere those of the sweeps that were run, in the memory of
+    about sqrt(sweeps). First derivatives only. backend="reference" unrolls every sweep in autograd instead.
     """
     if not isinstance(field, PairwiseField):
         raise InputTypeError(f"propagate: got a {type(field).__name__}, not a PairwiseField. Build one first.")
@@ -51,6 +60,7 @@ def propagate(
         edge_appearance=edge_appearance,
         max_sweeps=max_sweeps,
         tolerance=tolerance,
+        schedule=schedule,
     )
     check_feasible(field.node)
     problem = _problem(field, options, start)
@@ -91,6 +101,7 @@ def _problem(field: PairwiseField, options: PropagationOptions, start: Beliefs |
         max_sweeps=sweeps,
         tolerance=DEFAULT_TOLERANCE[node.dtype] if options.tolerance is None else float(options.tolerance),
         start=None if start is None else _start(field, start),
+        schedule=options.schedule,
     )
 
 

@@ -8,11 +8,25 @@ from accord.errors import OptionError
 from accord.inference.kernels import _native
 from accord.inference.kernels._gradients import with_gradient
 from accord.inference.kernels._interface import Kernel, Problem, Solution
-from accord.inference.kernels._reference import solve as solve_reference
+from accord.inference.kernels._reference import solve as solve_synchronous
+from accord.inference.kernels._residual import solve as solve_residual
+from accord.inference.kernels._sequential import solve as solve_sequential
+
+SCHEDULES: dict[str, Kernel] = {
+    "synchronous": solve_synchronous,
+    "sequential": solve_sequential,
+    "residual": solve_residual,
+}
+
+
+def solve_reference(problem: Problem) -> Solution:
+    """Plain torch, in the order that the problem asks for."""
+    return SCHEDULES[problem.schedule](problem)
+
 
 KERNELS: dict[str, Kernel] = {"native": _native.solve, "reference": solve_reference}
 
-__all__ = ["KERNELS", "Kernel", "Problem", "Solution", "choose_kernel"]
+__all__ = ["KERNELS", "SCHEDULES", "Kernel", "Problem", "Solution", "choose_kernel"]
 
 
 def choose_kernel(backend: object, problem: Problem) -> tuple[str, Kernel]:
@@ -24,10 +38,16 @@ def choose_kernel(backend: object, problem: Problem) -> tuple[str, Kernel]:
     if not isinstance(backend, str) or backend not in {"auto", *KERNELS}:
         raise OptionError(f"propagate: backend {backend!r} is unknown. Choose one of {['auto', *sorted(KERNELS)]}.")
     name = backend
+    in_order = problem.schedule != "synchronous"
     if backend == "auto":
-        fits = _native.unfit(problem.detached()) is None and _native.unavailable() is None
+        fits = not in_order and _native.unfit(problem.detached()) is None and _native.unavailable() is None
         name = "native" if fits else "reference"
+    if in_order and name != "reference":
+        raise OptionError(
+            f"propagate: backend {name!r} cannot be used here: it sends all messages at the same time, and the "
+            f"schedule is {problem.schedule!r}. Use backend 'auto' or 'reference', or schedule 'synchronous'."
+        )
     kernel = KERNELS[name]
     if problem.wants_gradient and backend != "reference":
-        kernel = with_gradient(kernel)
+        kernel = with_gradient(kernel, unroll=kernel if in_order else None)
     return name, kernel

@@ -41,16 +41,29 @@ def cavities(problem: Problem, messages: Tensor, totals: Extended) -> Tensor:
 
 def send(problem: Problem, potentials: Tensor, messages: Tensor) -> Tensor:
     """One synchronous sweep: what each arc's source tells its target (Eq. 9)."""
-    cavity = cavities(problem, messages, collect(problem, messages))
+    return say(problem, potentials, cavities(problem, messages, collect(problem, messages)))
+
+
+def say(problem: Problem, potentials: Tensor, cavity: Tensor, arcs: Tensor | None = None) -> Tensor:
+    """Messages of all arcs, or of those named by `arcs`, from the tables and cavities of these."""
     said = REDUCE[problem.semiring](potentials + cavity[..., :, None], dim=-2)
-    if bool((said == -torch.inf).all(-1).any()):
-        arc = int((said == -torch.inf).all(-1).nonzero()[0, -1])
+    barred = (said == -torch.inf).all(-1)
+    if bool(barred.any()):
+        row = int(barred.nonzero()[0, -1])
+        arc = row if arcs is None else int(arcs[row])
         raise InfeasibleError(
             f"propagate: no state is left for node {int(problem.arcs.target[arc])} in graph "
             f"{int(problem.arc_graph[arc])}: clamped labels and forbidden states or pairs contradict each other. "
             "Relax one of them."
         )
     return normalise(said, problem.semiring)
+
+
+def damp(problem: Problem, old: Tensor, new: Tensor) -> Tensor:
+    """Part of the way from the old messages to the new."""
+    if not problem.damping:
+        return new
+    return normalise(problem.damping * old + (1 - problem.damping) * new, problem.semiring)
 
 
 def change(problem: Problem, old: Tensor, new: Tensor) -> Tensor:
@@ -62,23 +75,28 @@ def change(problem: Problem, old: Tensor, new: Tensor) -> Tensor:
     return still.scatter_reduce(-1, index, moved, reduce="amax")
 
 
-def solve(problem: Problem) -> Solution:
-    """Sweep until every graph of every replica has settled; settled ones are frozen, so a batch equals its parts."""
-    replicas, num_arcs = problem.node.shape[0], problem.arc_graph.shape[0]
+def first_messages(problem: Problem) -> Tensor:
+    """Where to start: messages that were given, or such as say nothing."""
     messages = problem.start
     if messages is None:
-        messages = problem.node.new_zeros(replicas, num_arcs, problem.node.shape[-1])
-    messages = normalise(messages, problem.semiring)
-    potentials = arc_potentials(problem)
-    # A graph without edges has nothing to settle.
+        messages = problem.node.new_zeros(problem.node.shape[0], len(problem.arc_graph), problem.node.shape[-1])
+    return normalise(messages, problem.semiring)
+
+
+def first_state(problem: Problem) -> tuple[Tensor, Tensor, Tensor]:
+    """What still runs, its residual and its sweeps, each [R, graphs]; a graph without edges has nothing to settle."""
     has_arcs = torch.bincount(problem.arc_graph, minlength=problem.num_graphs) > 0
-    running = has_arcs.expand(replicas, -1)
+    running = has_arcs.expand(problem.node.shape[0], -1)
     residual = torch.where(running, torch.inf, 0.0).to(problem.node)
-    sweeps = torch.zeros_like(residual, dtype=torch.long)
+    return running, residual, torch.zeros_like(residual, dtype=torch.long)
+
+
+def solve(problem: Problem) -> Solution:
+    """Sweep until every graph of every replica has settled; settled ones are frozen, so a batch equals its parts."""
+    messages, potentials = first_messages(problem), arc_potentials(problem)
+    running, residual, sweeps = first_state(problem)
     for _ in range(problem.max_sweeps):
-        new = send(problem, potentials, messages)
-        if problem.damping:
-            new = normalise(problem.damping * messages + (1 - problem.damping) * new, problem.semiring)
+        new = damp(problem, messages, send(problem, potentials, messages))
         residual = torch.where(running, change(problem, messages.detach(), new.detach()), residual)
         messages = torch.where(running[:, problem.arc_graph, None], new, messages)
         sweeps += running

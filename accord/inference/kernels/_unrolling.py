@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from accord.inference.kernels._interface import Problem
-from accord.inference.kernels._reference import arc_potentials, normalise, send
+from accord.inference.kernels._reference import arc_potentials, damp, first_messages, send
 
 STRETCH = 16  # sweeps unrolled at a time, at least: shorter stretches save little, and all but the last run twice
 
@@ -28,7 +28,7 @@ def unrolled_gradient(problem: Problem, inputs: Sequence[Tensor], sweeps: Tensor
     stretch = max(STRETCH, math.isqrt(total))
     firsts = range(0, total, stretch)
     with torch.no_grad():
-        kept = [_first_messages(problem)]
+        kept = [first_messages(problem)]
         for first in firsts[:-1]:
             kept.append(_run(problem, kept[-1], sweeps, first, first + stretch))
     sums = [torch.zeros_like(value) for value in inputs]
@@ -42,7 +42,7 @@ def unrolled_gradient(problem: Problem, inputs: Sequence[Tensor], sweeps: Tensor
         sums = _add(sums, parts)
     if problem.start is not None and problem.start.requires_grad:
         with torch.enable_grad():
-            begin = _first_messages(problem)
+            begin = first_messages(problem)
         sums = _add(sums, torch.autograd.grad(begin, inputs, gradient, allow_unused=True, materialize_grads=True))
     return sums
 
@@ -51,19 +51,10 @@ def _add(sums: Sequence[Tensor], parts: Sequence[Tensor]) -> list[Tensor]:
     return [so_far + part for so_far, part in zip(sums, parts, strict=True)]
 
 
-def _first_messages(problem: Problem) -> Tensor:
-    messages = problem.start
-    if messages is None:
-        messages = problem.node.new_zeros(problem.node.shape[0], len(problem.arc_graph), problem.node.shape[-1])
-    return normalise(messages, problem.semiring)
-
-
 def _run(problem: Problem, messages: Tensor, sweeps: Tensor, first: int, last: int) -> Tensor:
     """Sweeps `first` to `last` of the reference, graphs frozen after as many as each was given."""
     potentials = arc_potentials(problem)
     for sweep in range(first, last):
-        new = send(problem, potentials, messages)
-        if problem.damping:
-            new = normalise(problem.damping * messages + (1 - problem.damping) * new, problem.semiring)
+        new = damp(problem, messages, send(problem, potentials, messages))
         messages = torch.where((sweeps > sweep)[:, problem.arc_graph, None], new, messages)
     return messages

@@ -25,23 +25,20 @@ def solve(problem: Problem) -> Solution:
     potentials, messages = arc_potentials(problem), first_messages(problem)
     sent = torch.zeros(len(messages), problem.num_graphs, dtype=torch.long, device=messages.device)
     told = torch.zeros_like(messages, requires_grad=False)  # what was behind each arc when it last spoke
-    unsaid = messages.new_zeros(messages.shape[:2])  # what damping held back of it
-    pending = torch.full_like(unsaid, torch.inf)
+    unsaid = messages.new_full(messages.shape[:2], torch.inf)  # what damping held back of it; at first, everything
     while True:
+        cavity = cavities(problem, messages, collect(problem, messages))
+        pending = unsaid + _spread(told, cavity.detach())
         chosen = _choose(problem, pending, num_arcs, problem.max_sweeps * num_arcs - sent)
         replica, arc = chosen.nonzero(as_tuple=True)
         if not len(arc):
             break
-        cavity = cavities(problem, messages, collect(problem, messages))
         old, behind = messages[replica, arc], cavity[replica, arc]
         said = say(problem, potentials[replica, arc], behind, arc)
         messages = messages.index_put((replica, arc), damp(problem, old, said))
         told[replica, arc] = behind.detach()
-        if problem.damping:
-            unsaid[replica, arc] = problem.damping * _spread(old.detach(), said.detach())
+        unsaid[replica, arc] = problem.damping * _spread(old.detach(), said.detach()) if problem.damping else 0.0
         sent += _count(problem, chosen)
-        now = messages.detach()
-        pending = unsaid + _spread(told, cavities(problem, now, collect(problem, now)).detach())
     residual = pending.new_zeros(sent.shape).scatter_reduce(
         -1, problem.arc_graph.expand_as(pending), pending, reduce="amax"
     )

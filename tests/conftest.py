@@ -18,7 +18,8 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "accord"))
 
 if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is first imported, which torch_geometric does
+    # Triton decides when it is first imported (by torch_geometric) whether it interprets kernels or compiles them.
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # One process per core: threads of their own would only fight over the cores, and slow each other down 50-fold.

@@ -41,7 +41,8 @@ def propagate(
         tolerance: largest change of a log-message that counts as settled; 0 runs all `max_sweeps`. By default
             1e-5 in float32 and 1e-12 in float64.
         backend: "reference" (plain torch, any device), "native" (a compiled CPU kernel, built at first use where there
-            is a C++ compiler), or "auto", the fastest that fits; the result says which it was.
+            is a C++ compiler), "triton" (fused GPU kernels, compiled at first use), or "auto", the fastest that fits;
+            the result says which it was.
         start: beliefs of an earlier run on the same graphs, or their messages, to go on from.
         schedule: "synchronous" (all messages at once), "sequential" (from the rim of each graph to its centre and back,
             with the newest that is known) or "residual" (what changed most first). The last two take several times

@@ -5,7 +5,7 @@ A kernel takes a `Problem` and returns its `Solution`: the messages, and how the
 """
 
 from accord.errors import OptionError
-from accord.inference.kernels import _native
+from accord.inference.kernels import _native, _triton
 from accord.inference.kernels._gradients import with_gradient
 from accord.inference.kernels._interface import Kernel, Problem, Solution
 from accord.inference.kernels._reference import solve as solve_synchronous
@@ -24,7 +24,11 @@ def solve_reference(problem: Problem) -> Solution:
     return SCHEDULES[problem.schedule](problem)
 
 
-KERNELS: dict[str, Kernel] = {"native": _native.solve, "reference": solve_reference}
+KERNELS: dict[str, Kernel] = {
+    "native": _native.solve,
+    "reference": solve_reference,
+    "triton": _triton.solve,
+}
 
 __all__ = ["KERNELS", "SCHEDULES", "Kernel", "Problem", "Solution", "choose_kernel"]
 
@@ -32,16 +36,17 @@ __all__ = ["KERNELS", "SCHEDULES", "Kernel", "Problem", "Solution", "choose_kern
 def choose_kernel(backend: object, problem: Problem) -> tuple[str, Kernel]:
     """Name and kernel for a backend; "auto" takes the fastest that fits the problem.
 
-    That is the compiled CPU kernel where it can be had, and else the reference. Where a gradient is asked for, all but
-    an explicit "reference", which is unrolled by autograd, come `with_gradient`.
+    That is the compiled CPU kernel, or on GPUs the Triton kernel, where it can be had, and else the reference. Where a
+    gradient is asked for, all but an explicit "reference", which is unrolled by autograd, come `with_gradient`.
     """
     if not isinstance(backend, str) or backend not in {"auto", *KERNELS}:
         raise OptionError(f"propagate: backend {backend!r} is unknown. Choose one of {['auto', *sorted(KERNELS)]}.")
     name = backend
     in_order = problem.schedule != "synchronous"
     if backend == "auto":
-        fits = not in_order and _native.unfit(problem.detached()) is None and _native.unavailable() is None
-        name = "native" if fits else "reference"
+        fast, candidate = ("triton", _triton) if problem.node.is_cuda else ("native", _native)
+        fits = not in_order and candidate.unfit(problem.detached()) is None and candidate.unavailable() is None
+        name = fast if fits else "reference"
     if in_order and name != "reference":
         raise OptionError(
             f"propagate: backend {name!r} cannot be used here: it sends all messages at the same time, and the "

@@ -1,0 +1,125 @@
+"""Belief propagation on GPUs by fused Triton kernels: the reference's results at the speed of memory.
+
+One pass over each edge's table serves both directions, nothing of size [arcs, states, states] is ever made, and small
+graphs are solved to the end by one program. Not differentiable. The same bits every run where
+`torch.use_deterministic_algorithms(True)` was asked for.
+"""
+
+import importlib.util
+import os
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from accord.errors import InfeasibleError, OptionError
+from accord.inference.kernels._interface import Problem, Solution
+from accord.inference.kernels._triton_plan import Plan, make_plan, read_messages
+
+MAX_STATES = 64
+MAX_EDGES = 2**30  # arcs and rows are numbered with 32 bits
+WARPS = 4  # of a program; `_triton_plan.WIDTH` threads
+LOOK = 8  # sweeps between two looks at whether all has settled: a look waits for the device
+
+
+def interpreted() -> bool:
+    """Whether Triton runs in its interpreter, on CPUs."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def unfit(problem: Problem) -> str | None:
+    """Why the kernel cannot take this problem, or None."""
+    given = [tensor for tensor in (problem.node, problem.edge, problem.appearance, problem.start) if tensor is not None]
+    if problem.node.device.type != "cuda" and not interpreted():
+        return f"the field is on {problem.node.device}; move it to a GPU, or use another backend"
+    if problem.node.dtype not in (torch.float32, torch.float64):
+        return f"it takes float32 and float64, not {problem.node.dtype}; convert the field"
+    if problem.node.shape[-1] > MAX_STATES:
+        return f"it takes up to {MAX_STATES} states, not {problem.node.shape[-1]}; use backend 'reference'"
+    if problem.edge.shape[-3] > MAX_EDGES or problem.node.shape[-2] > MAX_EDGES:
+        return f"it takes up to {MAX_EDGES} nodes and edges; use backend 'reference'"
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given):
+        return "it has no gradient; use backend 'reference' or 'auto', or call it under torch.no_grad()"
+    return None
+
+
+@lru_cache(maxsize=1)
+def unavailable() -> str | None:
+    """Why there is no Triton on this machine, or None."""
+    return None if importlib.util.find_spec("triton") else "Triton is not installed"
+
+
+def solve(problem: Problem) -> Solution:
+    """Sweep until every graph of every replica has settled, as the reference does."""
+    reason = unfit(problem)
+    if reason is None and unavailable() is not None:
+        reason = f"{unavailable()}; install it (pip install triton), or use backend 'auto'"
+    if reason is not None:
+        raise OptionError(f"propagate: backend 'triton' cannot be used here: {reason}.")
+    replicas, num_graphs = problem.node.shape[0], problem.num_graphs
+    if problem.edge.shape[-3] == 0:
+        nothing = problem.node.new_zeros(replicas, num_graphs)
+        empty = problem.node.new_empty(replicas, 0, problem.node.shape[-1])
+        return Solution(empty, nothing, torch.zeros_like(nothing, dtype=torch.long))
+    with torch.cuda.device_of(problem.node):
+        plan = make_plan(problem)
+        if plan.memory.groups is not None:
+            _solve_groups(plan, problem)
+        else:
+            _solve_by_sweeps(plan, problem)
+        _check_feasible(plan, problem)
+        memory, form, order = plan.memory, plan.form, plan.order
+        messages, residual, sweeps = memory.messages, memory.residual, memory.sweeps
+        del plan, memory  # and with them the tables, before there are two copies of the messages
+        return Solution(read_messages(messages, form, order, problem.edge.shape[-3]), residual, sweeps)
+
+
+def _solve_groups(plan: Plan, problem: Problem) -> None:
+    """All sweeps in one launch."""
+    kernels, memory = _kernels(), plan.memory
+    assert memory.groups is not None
+    programs = memory.groups.shape[1] - 1
+    replicas, num_nodes, _ = problem.node.shape
+    sizes = (plan.num_edges, num_nodes, problem.num_graphs, programs, replicas)
+    kernels.solve_groups[(replicas * programs,)](memory, *sizes, problem.max_sweeps, plan.form, num_warps=WARPS)
+
+
+def _solve_by_sweeps(plan: Plan, problem: Problem) -> None:
+    """Two launches a sweep; flags and counts stay on the device."""
+    kernels, memory, form = _kernels(), plan.memory, plan.form
+    replicas, num_nodes, _ = problem.node.shape
+    sizes = (plan.num_edges, num_nodes, problem.num_graphs)
+    sweep_programs = -(-plan.num_edges // form.width)
+    turn_programs = -(-max(num_nodes, problem.num_graphs) // form.turn)
+    for done in range(problem.max_sweeps):
+        parity = done % 2
+        grid, turn_grid = (replicas * sweep_programs,), (replicas * turn_programs,)
+        kernels.sweep[grid](memory, *sizes, sweep_programs, replicas, parity, form, num_warps=WARPS)
+        kernels.turn[turn_grid](memory, *sizes, turn_programs, replicas, parity, form, num_warps=WARPS)
+        if done % LOOK == LOOK - 1:
+            if form.barred:
+                _check_feasible(plan, problem)
+            if form.stops and not bool(memory.running.any()):
+                break
+
+
+def _kernels() -> Any:
+    """Device code; imported late, since Triton is optional and decides when it is imported how it will run."""
+    return importlib.import_module("accord.inference.kernels._triton_kernels")
+
+
+def _check_feasible(plan: Plan, problem: Problem) -> None:
+    """Report a message without any state left."""
+    if not plan.form.barred:
+        return
+    first = int(plan.memory.stuck)
+    if first == torch.iinfo(torch.long).max:
+        return
+    against, position = divmod(first % (2 * plan.num_edges), plan.num_edges)
+    edge = position if plan.order is None else int(plan.order[position])
+    arc = against * plan.num_edges + edge
+    raise InfeasibleError(
+        f"propagate: no state is left for node {int(problem.arcs.target[arc])} in graph "
+        f"{int(problem.arc_graph[arc])}: clamped labels and forbidden states or pairs contradict each other. "
+        "Relax one of them."
+    )

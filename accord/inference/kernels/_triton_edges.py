@@ -1,0 +1,157 @@
+"""Device code for one block of edges: both messages of each, from totals of the last sweep to totals of this one."""
+# mypy: ignore-errors
+# ruff: noqa: D103
+
+from typing import Any, NamedTuple
+
+from accord.inference.kernels import _triton_rolled as rolled
+from accord.inference.kernels._triton_language import jit, tl
+from accord.inference.kernels._triton_rows import (
+    cavity,
+    chunk_at,
+    largest,
+    load_rows,
+    normalise,
+    normalised_logs,
+    pack,
+    probabilities,
+    scatter_add,
+    store_rows,
+    unpack,
+)
+
+
+class Place(NamedTuple):
+    """Where the edges of a block find what belongs to them."""
+
+    source: Any  # rows of totals
+    target: Any
+    tables: Any  # of the block
+    messages: Any
+    said: Any
+    totals: Any
+    counts: Any
+    fresh: Any  # totals to come
+    fresh_counts: Any
+
+
+@jit
+def find_place(memory, replica, position, live, old, new, edges, nodes, form: tl.constexpr):
+    block = replica * ((edges + form.width - 1) // form.width) + position // form.width
+    totals = memory.totals + old * nodes * form.padded
+    fresh = memory.totals + new * nodes * form.padded
+    said = memory.messages
+    counts = totals
+    fresh_counts = fresh
+    if form.rolled:
+        said = memory.said + block * (form.states * form.width)
+    if form.barred:
+        counts = memory.counts + old * nodes * form.padded
+        fresh_counts = memory.counts + new * nodes * form.padded
+    return Place(
+        source=tl.load(memory.source + position, mask=live, other=0),
+        target=tl.load(memory.target + position, mask=live, other=0),
+        tables=memory.tables + block * (form.states * form.states * form.width),
+        messages=memory.messages + block * (2 * form.states * form.width),
+        said=said,
+        totals=totals,
+        counts=counts,
+        fresh=fresh,
+        fresh_counts=fresh_counts,
+    )
+
+
+@jit
+def one_pass(place, lane, near, far, live, form: tl.constexpr):
+    """Both directions while an entry is at hand: max-product on logs, or sum-product on linear tables."""
+    STATES: tl.constexpr = form.states
+    CHUNKS: tl.constexpr = len(form.starts)
+    forward = ()
+    backward = ()
+    for c in tl.static_range(CHUNKS):
+        others = pack(far, form.starts[c], form.sizes[c], form)
+        ahead = tl.full(others.shape, -float("inf") if form.best else 0.0, others.dtype)
+        back = ()
+        for i in tl.static_range(STATES):
+            at = chunk_at(place.tables, lane, i, form.starts[c], form.states, form.sizes[c], form)
+            value = tl.load(at, mask=live[:, None], other=1.0)
+            if form.best:
+                ahead = tl.maximum(ahead, value + near[i][:, None])
+                part = tl.max(value + others, 1)
+                back = back + (part if c == 0 else tl.maximum(backward[i], part),)
+            else:
+                ahead += value * near[i][:, None]
+                part = tl.sum(value * others, 1)
+                back = back + (part if c == 0 else backward[i] + part,)
+        forward = forward + unpack(ahead, form.sizes[c])
+        backward = back
+    return forward, backward
+
+
+@jit
+def send(place, lane, live, running, form: tl.constexpr):
+    """What the source tells the target, and the target the source: normalised."""
+    near = cavity(place, place.source, load_rows(place.messages, lane, 1, 2, live, form), live, form)
+    far = cavity(place, place.target, load_rows(place.messages, lane, 0, 2, live, form), live, form)
+    if form.best:
+        forward, backward = one_pass(place, lane, near, far, live & running, form)
+        return normalise(forward, form), normalise(backward, form)
+    else:
+        near, far = probabilities(near, form), probabilities(far, form)
+        forward, backward = one_pass(place, lane, near, far, live & running, form)
+        return normalised_logs(forward, form), normalised_logs(backward, form)
+
+
+@jit
+def receive(memory, place, said, lane, side, rows, weight, live, running, form: tl.constexpr):
+    """Keep a message and add it to the totals of its target; how far it moved, and whether it has no state left."""
+    STATES: tl.constexpr = form.states
+    WIDTH: tl.constexpr = form.width
+    damping = tl.load(memory.options)
+    # Read again, from cache, rather than kept in registers all the while.
+    before = load_rows(place.messages, lane, side, 2, live, form)
+    stuck = largest(said, form) == -float("inf")
+    if form.damped:
+        mixed = ()
+        for k in tl.static_range(STATES):
+            mixed = mixed + (damping * before[k] + (1.0 - damping) * said[k],)
+        said = normalise(mixed, form)
+    moved = tl.zeros((WIDTH,), said[0].dtype)
+    kept = ()
+    added = ()
+    barred = ()
+    for k in tl.static_range(STATES):
+        value = tl.where(running, said[k], before[k])
+        step = tl.abs(value - before[k])
+        if form.barred:
+            step = tl.where(value == before[k], 0.0, step)  # -inf - -inf
+            barred = barred + ((value == -float("inf")).to(tl.int32),)
+            kept = kept + (value,)
+            value = tl.where(value == -float("inf"), 0.0, value)
+        else:
+            kept = kept + (value,)
+        moved = tl.maximum(moved, step)
+        added = added + (value * weight if form.weighted else value,)
+    store_rows(place.messages, lane, side, 2, kept, live & running, form)
+    if form.atomic:
+        scatter_add(place.fresh, rows, live, added, form.vector, form)
+        if form.barred:
+            scatter_add(place.fresh_counts, rows, live, barred, form.count_vector, form)
+    return moved, stuck
+
+
+@jit
+def sweep_edges(memory, replica, position, live, running, old, new, edges, nodes, form: tl.constexpr):
+    """Both messages of `width` edges; how far they moved, and which have no state left."""
+    place = find_place(memory, replica, position, live, old, new, edges, nodes, form)
+    lane = position % form.width
+    weight = 1.0
+    if form.weighted:
+        weight = tl.load(memory.weight + replica * edges + position, mask=live, other=1.0)
+    if form.rolled:
+        forward, backward = rolled.send(place, lane, live & running, form)
+    else:
+        forward, backward = send(place, lane, live, running, form)
+    moved, stuck = receive(memory, place, forward, lane, 0, place.target, weight, live, running, form)
+    moved_back, stuck_back = receive(memory, place, backward, lane, 1, place.source, weight, live, running, form)
+    return tl.maximum(moved, moved_back), stuck, stuck_back

@@ -1,0 +1,329 @@
+"""How a problem lies in the memory of a GPU: the order of edges and nodes, groups of small graphs, layouts, buffers."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from accord.inference._extended import Extended
+from accord.inference.kernels._interface import Problem
+from accord.inference.kernels._reference import collect, normalise
+
+WIDTH = 128  # edges of a block, one for each lane of four warps
+UNROLLED = 16  # states; beyond, the rows of an edge do not all fit into the registers of a lane
+TURN = 2048  # entries of totals that a program sets at once
+SMALL = 8, 8  # graphs of up to so many blocks of up to so many states are solved by one program to the end
+SPAN = {torch.float32: 60.0, torch.float64: 600.0}  # nats; exp(potential - max) of wider tables may underflow
+BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a kernel is compiled for."""
+
+    states: int
+    padded: int  # states, up to a power of two: numbers in a row of totals
+    width: int  # edges at once
+    rolled: bool  # a loop over chunks of states; else all rows of an edge are in registers
+    starts: tuple[int, ...]  # first states of the chunks that rows lie in
+    sizes: tuple[int, ...]  # and how many states each has
+    turn: int  # nodes or graphs at once
+    vector: int  # numbers in 16 bytes, or in a row of totals if that is less
+    count_vector: int
+    best: bool  # max-product
+    linear: bool  # sums of exp(potential); else of logs, which are safe for any table
+    barred: bool  # there may be -inf
+    weighted: bool  # edge appearance is not 1 everywhere
+    damped: bool
+    stops: bool  # there is a tolerance
+    many: bool  # more than one graph
+    atomic: bool  # messages are added to totals in any order; else in the same order every run
+
+
+class Memory(NamedTuple):
+    """Where everything is; None where a form has no use for it."""
+
+    source: Tensor  # [edges]: rows of totals
+    target: Tensor
+    graph: Tensor | None  # [edges]
+    weight: Tensor | None  # [R, edges]
+    tables: Tensor  # [R, blocks, states * states * width]: see `_to_lanes`
+    messages: Tensor  # [R, blocks, 2 * states * width]
+    said: Tensor | None  # [R, blocks, states * width]: messages along the edges before they are normalised
+    node: Tensor  # [R, nodes, padded]: finite part of the potentials
+    node_counts: Tensor | None  # [R, nodes, padded]: 1 where a state is forbidden
+    totals: Tensor  # [2, R, nodes, padded]: of the last sweep and of this one
+    counts: Tensor | None  # [2, R, nodes, padded]: infinities among the messages
+    options: Tensor  # damping, tolerance
+    running: Tensor  # [R, graphs]
+    moved: Tensor  # [R, graphs]: bits of the largest change in this sweep
+    residual: Tensor  # [R, graphs]
+    sweeps: Tensor  # [R, graphs]
+    stuck: Tensor  # [1]: the first message without a state left, replica * arcs + arc
+    groups: Tensor | None  # [3, groups + 1]: first edge, node and graph of each group of small graphs
+    arc_offset: Tensor | None  # [nodes + 1]: where the arcs into a node begin in `incoming`
+    incoming: Tensor | None  # [arcs]: 2 * edge, + 1 for the arc against it
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A problem ready to be swept over."""
+
+    form: Form
+    memory: Memory
+    order: Tensor | None  # [edges]: which edge of the problem comes where; None: as it is
+
+    @property
+    def num_edges(self) -> int:
+        """How many edges there are."""
+        return int(self.memory.source.shape[0])
+
+
+class _Facts(NamedTuple):
+    """What must be known of the values before anything is laid out; read back from the device at once."""
+
+    barred: bool
+    span: float
+    weighted: bool
+    largest_graph: int
+    sorted: bool  # edges of a graph lie together
+
+
+def make_plan(problem: Problem) -> Plan:
+    """Lay out a problem that has edges."""
+    num_edges = problem.edge.shape[-3]
+    edge_graph = problem.arc_graph[:num_edges]
+    if problem.num_graphs == 1:
+        edge_graph, sizes = edge_graph[:1], torch.tensor([num_edges], device=edge_graph.device)
+    else:
+        sizes = torch.bincount(edge_graph, minlength=problem.num_graphs)
+    facts = _look(problem, edge_graph, sizes)
+    form = _form(problem, facts)
+    order = rank = groups = None
+    blocks, states = SMALL
+    if facts.largest_graph <= (blocks if form.states <= states else 1) * form.width:
+        if not facts.sorted:
+            order = edge_graph.argsort(stable=True)
+        node_graph = _node_graph(problem)
+        if bool((node_graph.diff() < 0).any()):
+            node_graph, by_graph = node_graph.sort(stable=True)
+            rank = torch.empty_like(by_graph)
+            rank[by_graph] = torch.arange(len(by_graph), device=by_graph.device)
+        groups = _groups(sizes, node_graph, facts.largest_graph, form)
+    return Plan(form, _lay_out(problem, form, sizes, order, rank, groups), order)
+
+
+def _node_graph(problem: Problem) -> Tensor:
+    """Which graph a node belongs to; nodes without arcs go with those before them, so that they keep the order."""
+    known = torch.full((problem.node.shape[1],), -1, device=problem.node.device)
+    known[problem.arcs.source] = problem.arc_graph
+    return torch.where(known < 0, known.cummax(0).values, known).clamp(min=0)
+
+
+def _look(problem: Problem, edge_graph: Tensor, sizes: Tensor) -> _Facts:
+    node, edge, appearance = problem.node.detach(), problem.edge.detach(), problem.appearance.detach()
+    low, high = edge.flatten(-2).aminmax(dim=-1)
+    lowest = torch.minimum(low.amin(), node.amin())
+    if problem.start is not None:
+        lowest = torch.minimum(lowest, problem.start.detach().amin())
+    facts = [lowest == -torch.inf, ((high - low) / appearance).amax(), (appearance != 1).any(), sizes.amax()]
+    facts.append((edge_graph.diff() >= 0).all())
+    barred, span, weighted, largest, ordered = torch.stack([fact.double() for fact in facts]).tolist()
+    return _Facts(bool(barred), span, bool(weighted), int(largest), bool(ordered))
+
+
+def _form(problem: Problem, facts: _Facts) -> Form:
+    states, dtype = problem.node.shape[-1], problem.node.dtype
+    padded = 1 << (states - 1).bit_length()
+    best = problem.semiring == "max"
+    # The largest sum of a table of moderate span cannot underflow, whatever the cavity.
+    linear = not best and facts.span <= SPAN[dtype]
+    vector = min(16 // dtype.itemsize, padded)
+    starts, sizes = _chunks(states, vector)
+    return Form(
+        states=states,
+        padded=padded,
+        width=WIDTH,
+        rolled=states > UNROLLED or not (best or linear),
+        starts=starts,
+        sizes=sizes,
+        turn=min(TURN // padded, WIDTH),
+        vector=vector,
+        count_vector=min(4, padded),
+        best=best,
+        linear=linear,
+        barred=facts.barred,
+        weighted=facts.weighted,
+        damped=problem.damping != 0,
+        stops=problem.tolerance != 0,
+        many=problem.num_graphs > 1,
+        atomic=not torch.are_deterministic_algorithms_enabled(),
+    )
+
+
+def _chunks(states: int, vector: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Cut a row into vectors, and what is left into smaller ones."""
+    starts, sizes, start = [], [], 0
+    while start < states:
+        while start + vector > states:
+            vector //= 2
+        starts.append(start)
+        sizes.append(vector)
+        start += vector
+    return tuple(starts), tuple(sizes)
+
+
+def _groups(sizes: Tensor, node_graph: Tensor, largest: int, form: Form) -> Tensor:
+    """Consecutive graphs, as many as fill a block: where each group's edges, nodes and graphs begin."""
+    before = sizes.cumsum(0) - sizes
+    # So many that the last graph of a group still ends within the block, where graphs are small enough.
+    group = before // max(form.width - largest + 1, form.width // 4, 1)
+    first_graph = torch.cat([group.diff(prepend=group[:1] - 1).nonzero().flatten(), group.new_tensor([len(sizes)])])
+    edge_bounds = torch.cat([before, sizes.sum()[None]])[first_graph]
+    node_bounds = torch.searchsorted(node_graph, first_graph)
+    return torch.stack([edge_bounds, node_bounds, first_graph]).int().contiguous()
+
+
+def _lay_out(
+    problem: Problem, form: Form, sizes: Tensor, order: Tensor | None, rank: Tensor | None, groups: Tensor | None
+) -> Memory:
+    node = problem.node.detach()
+    replicas, num_nodes, _ = node.shape
+    num_edges, device = problem.edge.shape[-3], node.device
+    source, target = problem.arcs.source[:num_edges], problem.arcs.target[:num_edges]
+    if order is not None:
+        source, target = source[order], target[order]
+    if rank is not None:
+        source, target = rank[source], rank[target]
+    source, target = source.int(), target.int()
+
+    start = problem.start
+    if start is not None:
+        start = normalise(start.detach(), problem.semiring)
+    first = Extended.split(node)
+    totals = first if start is None else collect(problem, start)
+    shape = (replicas, problem.num_graphs)
+    running = (sizes > 0).int().expand(shape).contiguous()  # a graph without edges has nothing to settle
+    messages = _first_messages(problem, form, order, start)
+    arc_offset, incoming = (None, None) if form.atomic else _incoming(source, target, num_nodes)
+    return Memory(
+        source=source,
+        target=target,
+        graph=_ordered(problem.arc_graph[:num_edges], order, 0).int() if form.many else None,
+        weight=_weights(problem, order) if form.weighted else None,
+        tables=_tables(problem, form, order),
+        messages=messages,
+        said=messages.new_empty(*messages.shape[:2], messages.shape[2] // 2) if form.rolled else None,
+        node=_padded(first.finite, form, rank),
+        node_counts=_padded(first.infinities.int(), form, rank) if form.barred else None,
+        totals=_pair(_padded(totals.finite, form, rank), _padded(first.finite, form, rank)),
+        counts=_pair(_padded(totals.infinities.int(), form, rank), _padded(first.infinities.int(), form, rank))
+        if form.barred
+        else None,
+        options=torch.tensor([problem.damping, problem.tolerance], dtype=node.dtype, device=device),
+        running=running,
+        moved=torch.zeros(shape, dtype=BITS[node.dtype], device=device),
+        residual=torch.where(running > 0, torch.inf, 0.0).to(node.dtype),
+        sweeps=torch.zeros(shape, dtype=torch.long, device=device),
+        stuck=torch.full((1,), torch.iinfo(torch.long).max, device=device),
+        groups=groups,
+        arc_offset=arc_offset,
+        incoming=incoming,
+    )
+
+
+def _pair(totals: Tensor, potentials: Tensor) -> Tensor:
+    return torch.stack([totals, potentials])
+
+
+def _ordered(values: Tensor, order: Tensor | None, dim: int) -> Tensor:
+    return values if order is None else values.index_select(dim, order)
+
+
+def _padded(rows: Tensor, form: Form, rank: Tensor | None) -> Tensor:
+    """[R, nodes, states] -> [R, nodes, padded], nodes in their new order."""
+    wide = rows.new_zeros(*rows.shape[:2], form.padded)
+    if rank is None:
+        wide[..., : form.states] = rows
+    else:
+        wide[:, rank, : form.states] = rows
+    return wide
+
+
+def _weights(problem: Problem, order: Tensor | None) -> Tensor:
+    weights = problem.appearance.detach().expand(problem.node.shape[0], -1)
+    return _ordered(weights, order, 1).contiguous()
+
+
+def _incoming(source: Tensor, target: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """The arcs into each node, one node after another."""
+    ends = torch.cat([target, source]).long()
+    edge = torch.arange(len(source), device=source.device)
+    code = torch.cat([2 * edge, 2 * edge + 1])
+    counts = torch.bincount(ends, minlength=num_nodes)
+    offset = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    return offset.int(), code[ends.argsort(stable=True)].int()
+
+
+def _to_lanes(values: Tensor, form: Form) -> Tensor:
+    """[R, edges, rows, states] -> [R, blocks, rows * states * width].
+
+    A block holds `width` edges, chunk after chunk as [rows, width, chunk]. Lanes after the last edge are not set.
+    """
+    replicas, num_edges, rows, states = values.shape
+    blocks = values.new_empty(replicas, -(-num_edges // form.width), rows * states * form.width)
+    for lanes, chunk in _lane_views(blocks, values, form):
+        lanes.copy_(chunk)
+    return blocks
+
+
+def _lane_views(blocks: Tensor, values: Tensor, form: Form) -> Iterator[tuple[Tensor, Tensor]]:
+    """The same numbers in both layouts, as views of the same shape: chunk by chunk, whole blocks and the rest."""
+    replicas, num_edges, rows, _ = values.shape
+    whole, rest = divmod(num_edges, form.width)
+    until = whole * form.width
+    for start, size in zip(form.starts, form.sizes, strict=True):
+        lanes = blocks[:, :, start * rows * form.width : (start + size) * rows * form.width]
+        lanes = lanes.view(replicas, -1, rows, form.width, size).transpose(2, 3)
+        chunk = values[..., start : start + size]
+        yield lanes[:, :whole], chunk[:, :until].unflatten(1, (whole, form.width))
+        if rest:
+            yield lanes[:, whole, :rest], chunk[:, until:]
+
+
+def _tables(problem: Problem, form: Form, order: Tensor | None) -> Tensor:
+    """Potentials over appearance; where sums are linear, their exponentials, the largest of a table being 1."""
+    edge = problem.edge.detach()
+    if form.weighted:
+        edge = edge / problem.appearance.detach()[..., None, None]
+    edge = _ordered(edge, order, 1).contiguous()
+    blocks = _to_lanes(edge, form)
+    if form.linear:
+        highest = edge.flatten(-2).amax(-1)[..., None, None].expand_as(edge)
+        for lanes, top in _lane_views(blocks, highest, form):
+            lanes -= top
+        blocks.exp_()
+    return blocks
+
+
+def _first_messages(problem: Problem, form: Form, order: Tensor | None, start: Tensor | None) -> Tensor:
+    node, num_edges = problem.node, problem.edge.shape[-3]
+    replicas, blocks = node.shape[0], -(-num_edges // form.width)
+    if start is None:
+        value = 0.0 if form.best else -math.log(form.states)
+        return node.new_full((replicas, blocks, 2 * form.states * form.width), value)
+    pairs = _ordered(start.view(replicas, 2, num_edges, form.states), order, 2)
+    return _to_lanes(pairs.transpose(1, 2), form)
+
+
+def read_messages(messages: Tensor, form: Form, order: Tensor | None, num_edges: int) -> Tensor:
+    """Messages as a solution has them, [R, arcs, states]."""
+    pairs = messages.new_empty(messages.shape[0], 2, num_edges, form.states)
+    for lanes, chunk in _lane_views(messages, pairs.transpose(1, 2), form):
+        chunk.copy_(lanes)
+    if order is not None:
+        pairs = torch.empty_like(pairs).index_copy_(2, order, pairs)
+    return pairs.view(pairs.shape[0], 2 * num_edges, form.states)

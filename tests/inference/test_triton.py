@@ -1,0 +1,288 @@
+"""The Triton kernel gives what the reference gives: on a GPU where there is one, else in Triton's interpreter.
+
+The interpreter takes 50 us for every operation of a kernel, so problems and sweeps are few here.
+"""
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from inference.test_kernels import EXACT, SINGLE, assert_same, barred, problem_of, random_field
+from strategies import fields
+
+from accord import PairwiseField, propagate
+from accord.errors import InfeasibleError, OptionError
+from accord.inference.kernels import KERNELS, _triton, _triton_plan, choose_kernel
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+pytestmark = [
+    pytest.mark.skipif(_triton.unavailable() is not None, reason="Triton is not installed"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # numpy's, on -inf and lanes that hold no edge
+]
+
+
+@pytest.fixture(params=["groups", "sweeps"])
+def driver(request, monkeypatch):
+    """One program for a group of small graphs, or a launch for each sweep, whatever the size."""
+    if request.param == "sweeps":
+        monkeypatch.setattr(_triton_plan, "SMALL", (0, 8))
+        monkeypatch.setattr(_triton, "LOOK", 2)
+
+
+@pytest.fixture
+def deterministic():
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+def check(field, tolerances=EXACT, start=None, **options):
+    if start is not None:
+        options["start"] = start.to(DEVICE)
+    assert_same(field.to(DEVICE), "triton", tolerances, **options)
+
+
+def shuffled(field, seed=0):
+    """The same graphs with nodes and edges in any order."""
+    generator = torch.Generator().manual_seed(seed)
+    node = torch.randperm(field.num_nodes, generator=generator)
+    edge = torch.randperm(field.num_edges, generator=generator)
+    index = node.argsort()[field.edge_index[:, edge]]
+    return PairwiseField(index, field.node[..., node, :], field.edge[..., edge, :, :], field.graph[node])
+
+
+# ---- equality with the reference
+
+
+@settings(max_examples=10)
+@given(
+    field=fields(max_nodes=6, max_states=4, replicas=((), (2,))),
+    damping=st.sampled_from([0.0, 0.3]),
+    appearance=st.sampled_from([1.0, 0.6, "spanning"]),
+    tolerance=st.sampled_from([0.0, 1e-3]),
+    semiring=st.sampled_from(["sum", "max"]),
+)
+def test_same_as_reference(field, damping, appearance, tolerance, semiring):
+    options = {"damping": damping, "edge_appearance": appearance, "tolerance": tolerance, "max_sweeps": 5}
+    check(field, semiring=semiring, **options)
+
+
+@settings(max_examples=8)
+@given(
+    field=fields(max_nodes=6, max_states=4, barred=0.1, replicas=((),)),
+    damping=st.sampled_from([0.0, 0.3]),
+    semiring=st.sampled_from(["sum", "max"]),
+)
+def test_same_with_forbidden_entries(field, damping, semiring):
+    check(field, semiring=semiring, damping=damping, max_sweeps=5, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("semiring", ["sum", "max"])
+@pytest.mark.parametrize("states", [1, 2, 3, 4, 5, 7])
+def test_same_for_few_states(driver, states, semiring):
+    field = random_field(12, 20, states, lead=(2,), graphs=2)
+    check(field, semiring=semiring, max_sweeps=3, tolerance=0.0)
+    check(field.to(torch.float32), SINGLE, semiring=semiring, max_sweeps=2, tolerance=0.0, damping=0.2)
+
+
+@pytest.mark.parametrize(("states", "semiring"), [(9, "sum"), (16, "max"), (17, "max"), (18, "sum")])
+def test_same_for_many_states(states, semiring):
+    check(random_field(5, 6, states), semiring=semiring, max_sweeps=2, tolerance=0.0)
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="takes minutes in the interpreter")
+@pytest.mark.parametrize("semiring", ["sum", "max"])
+@pytest.mark.parametrize("states", [10, 24, 31, 40, 64])
+def test_same_for_many_states_on_a_gpu(driver, states, semiring):
+    field = random_field(60, 150, states, lead=(2,), graphs=2)
+    check(field, semiring=semiring, max_sweeps=8, tolerance=0.0)
+    check(field.to(torch.float32), SINGLE, semiring=semiring, max_sweeps=8, tolerance=0.0)
+    check(field.with_potentials(edge=barred(field.edge, 0.1 / states)), semiring=semiring, max_sweeps=8, damping=0.2)
+
+
+@pytest.mark.parametrize("states", [2, 3, 5])
+def test_same_for_wide_tables_and_forbidden_states(driver, states):
+    options = {"max_sweeps": 3, "tolerance": 0.0}
+    wide = random_field(9, 14, states, scale=250.0)
+    check(wide, {"rtol": 0, "atol": 1e-8}, **options)
+    check(wide.with_potentials(edge=barred(wide.edge, 0.03)), {"rtol": 0, "atol": 1e-8}, **options)
+    moderate = random_field(9, 14, states)
+    check(moderate.with_potentials(node=barred(moderate.node, 0.1)), damping=0.2, **options)
+    check(moderate.with_potentials(node=barred(moderate.node, 0.1)), semiring="max", **options)
+
+
+@pytest.mark.parametrize("states", [2, 3])
+def test_forbidden_pairs_do_not_hide_unlikely_states(states):
+    """The best state of the source is barred from state 0 of the target, which is left with one e^-300 as likely."""
+    node = torch.zeros(2, states)
+    node[0, 1:] = -300.0
+    edge = torch.zeros(1, states, states)
+    edge[0, 0, 0] = -torch.inf
+    field = PairwiseField(torch.tensor([[0], [1]]), node, edge)
+    check(field, SINGLE, max_sweeps=3)
+    assert float(propagate(field.to(DEVICE), backend="triton").messages[0, 0]) < -290
+
+
+def test_graphs_of_a_batch_stop_one_by_one(driver):
+    """Small and large, settled sooner or later, in any order, one without edges: as if each were alone."""
+    field = random_field(6 * 12, 7 * 12, 3, graphs=12, lead=(2,), scale=0.7)
+    lone = PairwiseField(
+        field.edge_index,
+        torch.cat([field.node, field.node[:, :1]], 1),
+        field.edge,
+        torch.cat([field.graph, torch.tensor([12])]),
+    )
+    for each in (lone, shuffled(lone)):
+        check(each, max_sweeps=9, tolerance=3e-2)
+        beliefs = propagate(each.to(DEVICE), max_sweeps=9, tolerance=3e-2, backend="triton")
+        assert len(beliefs.sweeps.unique()) > 2, "or the test shows nothing"
+
+
+def test_same_on_more_than_one_block(driver):
+    field = random_field(150, 300, 2, scale=0.5)
+    generator = torch.Generator().manual_seed(1)
+    appearance = torch.rand(field.num_edges, dtype=torch.float64, generator=generator) * 0.5 + 0.5
+    check(field, damping=0.4, edge_appearance=appearance.to(DEVICE), max_sweeps=4, tolerance=0.1)
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="takes minutes in the interpreter")
+@pytest.mark.parametrize("semiring", ["sum", "max"])
+@pytest.mark.parametrize("states", [2, 3, 10])
+def test_same_on_one_large_graph_on_a_gpu(states, semiring):
+    field = random_field(9000, 42000, states, scale=0.5)
+    check(field, semiring=semiring, max_sweeps=3, tolerance=0.0)
+    check(field.with_potentials(edge=barred(field.edge, 0.001)), semiring=semiring, max_sweeps=3, tolerance=0.0)
+    star = torch.stack([torch.zeros(4200, dtype=torch.long), torch.arange(1, 4201)])
+    node = torch.randn(4201, states, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    check(PairwiseField(star, node, field.edge[:4200]), semiring=semiring, max_sweeps=3, tolerance=0.0)
+
+
+@pytest.mark.parametrize("states", [1, 3])
+def test_starts_and_no_sweeps(driver, states):
+    field = random_field(8, 12, states, lead=(2,))
+    start = torch.randn(2, 24, states, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for semiring in ("sum", "max"):
+        check(field, semiring=semiring, max_sweeps=0)
+        check(field, start=start, semiring=semiring, max_sweeps=0)
+        check(field, start=start, semiring=semiring, max_sweeps=2, damping=0.5)
+    batch = shuffled(random_field(12, 14, states, graphs=3))
+    start = torch.randn(2 * batch.num_edges, states, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    check(batch, start=start, max_sweeps=2)
+
+
+def test_the_same_bits_every_time(driver, deterministic):
+    """Nothing is added in an order that depends on who comes first."""
+    field = random_field(60, 150, 3, dtype=torch.float32, lead=(2,), graphs=2)
+    check(field, SINGLE, max_sweeps=3, tolerance=0.0, edge_appearance=0.8)
+    check(field.with_potentials(edge=barred(field.edge, 0.02)), SINGLE, max_sweeps=2, tolerance=0.0)
+    runs = [propagate(field.to(DEVICE), max_sweeps=3, backend="triton").messages for _ in range(3)]
+    assert torch.equal(runs[0], runs[1]) and torch.equal(runs[0], runs[2])
+
+
+# ---- edges of the contract
+
+
+def test_graphs_without_edges():
+    empty = PairwiseField(torch.empty(2, 0, dtype=torch.long), torch.zeros(3, 2), torch.empty(0, 2, 2)).to(DEVICE)
+    beliefs = propagate(empty, backend="triton")
+    assert beliefs.converged.tolist() == [True] and beliefs.sweeps.tolist() == [0]
+    assert beliefs.messages.shape == (0, 2)
+
+
+def test_contradictions_are_reported(driver):
+    index, node, edge = torch.tensor([[0, 1], [1, 2]]), torch.zeros(3, 2), torch.zeros(2, 2, 2)
+    edge[1] = -torch.inf
+    with pytest.raises(InfeasibleError, match="no state is left for node [12] in graph 0"):
+        propagate(PairwiseField(index, node, edge).to(DEVICE), max_sweeps=3, backend="triton")
+    problem = problem_of(PairwiseField(index, node, torch.zeros_like(edge)).to(DEVICE))
+    node[0] = -torch.inf  # `propagate` would see this one before the kernel does
+    with pytest.raises(InfeasibleError, match="no state is left for node 1 in graph 0"):
+        KERNELS["triton"](dataclasses.replace(problem, node=node[None].to(DEVICE)))
+
+
+def test_the_input_is_left_alone():
+    field = random_field(8, 12, 3).to(DEVICE)
+    node, edge = field.node.clone(), field.edge.clone()
+    start = torch.zeros(24, 3, dtype=torch.float64, device=DEVICE)
+    propagate(field, start=start, max_sweeps=2, backend="triton")
+    assert torch.equal(field.node, node) and torch.equal(field.edge, edge) and not bool(start.any())
+
+
+# ---- which kernel
+
+
+def test_it_refuses_what_it_cannot_do(monkeypatch):
+    field = random_field(4, 4, 3).to(DEVICE)
+    with pytest.raises(OptionError, match="no gradient; use backend 'reference' or 'auto'"):
+        propagate(field.with_potentials(edge=field.edge.clone().requires_grad_()), backend="triton")
+    with pytest.raises(OptionError, match="up to 64 states"):
+        propagate(random_field(3, 2, 65).to(DEVICE), backend="triton")
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    with pytest.raises(OptionError, match="the field is on cpu; move it to a GPU"):
+        propagate(field.to("cpu"), backend="triton")
+
+
+def test_without_triton_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(_triton, "unavailable", lambda: "Triton is not installed")
+    with pytest.raises(OptionError, match="pip install triton"):
+        propagate(random_field(4, 4, 3).to(DEVICE), backend="triton")
+
+
+def test_device_code_can_be_imported_without_triton():
+    """Modules are imported by tools that list a package; only running them takes Triton."""
+    code = (
+        "import sys; sys.modules['triton'] = None\n"
+        "import accord.inference.kernels._triton_kernels, accord.inference.kernels as kernels\n"
+        "assert 'triton' in kernels.KERNELS"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_auto_takes_it_on_gpus_alone():
+    name = choose_kernel("auto", problem_of(random_field(4, 4, 3).to(DEVICE)))[0]
+    assert (name == "triton") == (DEVICE == "cuda")
+
+
+COMPILE = """
+import sys, torch
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
+
+class Hopper:
+    def get_current_target(self): return GPUTarget("cuda", 90, 32)
+    def get_current_device(self): return 0
+    def get_current_stream(self, device=0): return 0
+
+driver.set_active(Hopper())
+from inference.test_kernels import barred, problem_of, random_field
+from accord.inference.kernels import _triton_kernels as kernels, _triton_plan
+
+def compiled(name, field, **options):
+    plan = _triton_plan.make_plan(problem_of(field, **options))
+    kernel = getattr(kernels, name)
+    return kernel.warmup(plan.memory, 100, 50, 2, 1, 1, 1, plan.form, num_warps=4, grid=(1,)).asm["ptx"]
+
+small = random_field(12, 20, 3, dtype=torch.float32, graphs=2)
+ptx = compiled("sweep", small, tolerance=0.0)
+# Rows of totals are read and added to in vectors; tables and messages too.
+assert ptx.count("add.v4.f32") == 2 and "ld.global.v4" in ptx and "ld.global.v2" in ptx, ptx
+compiled("solve_groups", small.with_potentials(edge=barred(small.edge, 0.1)), damping=0.3)
+compiled("solve_groups", random_field(12, 20, 5, graphs=2), semiring="max", edge_appearance=0.5)
+compiled("sweep", random_field(12, 20, 18, dtype=torch.float32), tolerance=0.0)
+torch.use_deterministic_algorithms(True)
+compiled("turn", small.with_potentials(edge=barred(small.edge, 0.1)), edge_appearance=0.5)
+"""
+
+
+def test_it_compiles_for_a_gpu_without_one():
+    """What the interpreter cannot tell: that the compiler takes the kernels, and loads and adds whole vectors."""
+    environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+    environment["PYTHONPATH"] = os.pathsep.join([os.path.dirname(os.path.dirname(__file__)), *sys.path])
+    done = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]

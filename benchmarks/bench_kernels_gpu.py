@@ -9,14 +9,15 @@ on its own. Whatever fails is shown and left out; `results.json` and `results.md
 
 import argparse
 import json
-import multiprocessing
 import os
 import statistics
+import subprocess
+import sys
 import time
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -212,19 +213,37 @@ def run_compile(name: str) -> dict:
         return {"compile": name, "ok": False, "note": traceback.format_exc()[-2500:]}
 
 
-def run_checks(workers: int) -> list[dict]:
+def all_tasks() -> list[Callable[[], dict]]:
     compiles = [f"{semiring} {name}" for semiring in ("sum", "max") for name in WORKLOADS if name[0] not in "eg"]
+    tasks = [partial(run_compile, name) for name in reversed(compiles)] + [partial(run_check, c) for c in check_cases()]
+    return list(tasks)
+
+
+def run_share(share: int, shares: int) -> None:
+    """Every so-manieth task, its result as a line of JSON."""
+    for task in all_tasks()[share::shares]:
+        print(json.dumps(task(), default=str), flush=True)
+
+
+def run_checks(folder: Path, workers: int) -> list[dict]:
+    """All tasks in processes of their own: one that crashes takes only its own share along."""
+    paths = [folder / f"share{number}.jsonl" for number in range(workers)]
+    processes = []
+    for number, path in enumerate(paths):
+        command = [sys.executable, __file__, str(folder), "--share", str(number), str(workers)]
+        processes.append(subprocess.Popen(command, stdout=path.open("w"), stderr=subprocess.STDOUT))
     results = []
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        futures = [pool.submit(run_compile, name) for name in compiles]
-        futures += [pool.submit(run_check, case) for case in check_cases()]
-        for future in as_completed(futures):
-            try:
-                result = future.result()
-            except Exception:
-                result = {"ok": False, "note": traceback.format_exc()[-1500:]}
-            results.append(result)
-            print("ok  " if result["ok"] else "FAIL", {k: v for k, v in result.items() if k != "ok"}, flush=True)
+    for process, path in zip(processes, paths, strict=True):
+        try:
+            process.wait(max(left() - 30, 10))
+        except subprocess.TimeoutExpired:
+            process.kill()
+        lines = path.read_text().splitlines()
+        results += [json.loads(line) for line in lines if line.startswith("{")]
+        if process.wait() != 0:
+            results.append({"ok": False, "note": f"{path.name} stopped: " + "\n".join(lines)[-1500:]})
+    for result in results:
+        print("ok  " if result["ok"] else "FAIL", {k: v for k, v in result.items() if k != "ok"}, flush=True)
     return results
 
 
@@ -388,11 +407,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", choices=["checks", "times", "memory"])
     parser.add_argument("--workers", type=int, default=min(10, os.cpu_count() or 1))
+    parser.add_argument("--share", type=int, nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.share:
+        run_share(*options.share)
+        return
     options.folder.mkdir(parents=True, exist_ok=True)
     results: dict = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "triton": triton.__version__}
     parts: dict[str, Callable[[], object]] = {
-        "checks": lambda: run_checks(options.workers),
+        "checks": lambda: run_checks(options.folder, options.workers),
         "times": run_times,
         "memory": run_memory,
     }

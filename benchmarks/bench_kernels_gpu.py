@@ -195,7 +195,7 @@ def run_check(case: dict) -> dict:
             result["ok"] = fine and result["same_bits"]
         return {**result, "seconds": round(time.perf_counter() - begun, 1)}
     except Exception:
-        return {**case, "ok": False, "note": traceback.format_exc()[-2500:]}
+        return {**case, "ok": False, "note": traceback.format_exc()[-600:]}
     finally:
         torch.use_deterministic_algorithms(False)
 
@@ -210,7 +210,7 @@ def run_compile(name: str) -> dict:
         KERNELS["triton"](make_problem(nodes, index, states, graphs, semiring))
         return {"compile": name, "ok": True, "seconds": round(time.perf_counter() - begun, 1)}
     except Exception:
-        return {"compile": name, "ok": False, "note": traceback.format_exc()[-2500:]}
+        return {"compile": name, "ok": False, "note": traceback.format_exc()[-600:]}
 
 
 def all_tasks() -> list[Callable[[], dict]]:

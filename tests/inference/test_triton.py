@@ -219,13 +219,23 @@ def test_the_input_is_left_alone():
 
 def test_it_refuses_what_it_cannot_do(monkeypatch):
     field = random_field(4, 4, 3).to(DEVICE)
-    with pytest.raises(OptionError, match="no gradient; use backend 'reference' or 'auto'"):
-        propagate(field.with_potentials(edge=field.edge.clone().requires_grad_()), backend="triton")
     with pytest.raises(OptionError, match="up to 64 states"):
         propagate(random_field(3, 2, 65).to(DEVICE), backend="triton")
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     with pytest.raises(OptionError, match="the field is on cpu; move it to a GPU"):
         propagate(field.to("cpu"), backend="triton")
+
+
+def test_gradients_go_through_it():
+    """They are taken at the fixed point, or of the sweeps that were run, whichever kernel ran them."""
+    field = random_field(6, 7, 3).to(DEVICE)
+    found = []
+    for backend in ("triton", "reference"):
+        edge = field.edge.clone().requires_grad_()
+        beliefs = propagate(field.with_potentials(edge=edge), max_sweeps=4, tolerance=0, backend=backend)
+        assert beliefs.backend == backend
+        found += torch.autograd.grad(beliefs.node[..., 0].sum(), edge)
+    torch.testing.assert_close(*found)
 
 
 def test_without_triton_it_says_what_to_install(monkeypatch):

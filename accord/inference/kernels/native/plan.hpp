@@ -26,6 +26,7 @@ struct Unit {
 
     int64_t blocks() const { return last_block - first_block; }
     int64_t rows() const { return last_row - first_row; }
+    bool one_graph() const { return last_graph - first_graph == 1; }
 };
 
 struct Plan {

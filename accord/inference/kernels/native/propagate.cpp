@@ -7,7 +7,7 @@ template <class R> int propagate(Arguments& a) try {
     const int threads = int(std::max<int64_t>(1, a.threads));
     const int K = int(a.states);
     constexpr int64_t each = sizeof(R);
-    const int64_t edge_bytes = (K * K + 4 * K) * each, row_bytes = 2 * Solver<R>::padded_states(K, false) * each;
+    const int64_t edge_bytes = (K * K + 4 * K) * each, row_bytes = 2 * Solver<R>::padded_states(K, Solver<R>::quickest(K)) * each;
     const Sizes sizes{a.nodes, a.edges, a.graphs, a.replicas, WIDTH<R>, threads, edge_bytes, row_bytes};
     const Planner planner(sizes, a.source, a.target, a.graph);
     const Plan& plan = planner.plan;
@@ -17,7 +17,7 @@ template <class R> int propagate(Arguments& a) try {
     std::vector<const Unit*> together, alone;
     for (const Unit& unit : plan.units) (unit.shared ? together : alone).push_back(&unit);
     Solver<R> common(a, plan);
-    for (const Unit* unit : together) common.reserve(*unit);
+    for (const Unit* unit : together) common.reserve(*unit, Solver<R>::quickest(K));
     Barrier barrier(threads);
     const auto work = [&](int rank) {
         const Team team{rank, threads, threads > 1 ? &barrier : nullptr};
@@ -32,7 +32,6 @@ template <class R> int propagate(Arguments& a) try {
             for (int64_t task = next++; task < tasks && stuck.load() < 0; task = next++) {
                 if (!own) own = std::make_unique<Solver<R>>(a, plan);
                 const Unit& unit = *alone[task / a.replicas];
-                own->reserve(unit);
                 own->solve(unit, task % a.replicas, Team{}, stuck);
             }
         } catch (const std::bad_alloc&) {

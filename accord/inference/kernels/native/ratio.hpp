@@ -1,109 +1,169 @@
-// Two states: a message is one number, the log-ratio of state 1 to state 0, and so is a table.
+// Three and more states: what a message says of each state compared with the last one, so one number fewer.
 //
-// With h half of p00 + p11 - p01 - p10, and a and b what state 1 gains on average at the source and at the target, the
-// log-ratio that the source sends is b + u, where c is the source's cavity with a taken in and
+// Sums take messages as ratios, not logs: a cavity is then exp(total - max), which is the same for all arcs of a node
+// and made once a sweep, times a reciprocal. Per arc remain states - 1 reciprocals and logs and no exp. Safe while
+// tables span less than NARROW: with a table of span S a message spans S, so a total below the smallest number is worth
+// less than e^(2 S - 87) of the sum it belongs to. Maxima take messages as differences of logs.
 //
-//   u = log (1 + e^(h+c)) / (e^h + e^c) = sign(h) sign(c) log (1 + A B) / (A + B),   A = e^-|h|, B = e^-|c|
-//     = sign(h) sign(c) min(|h|, |c|) + log (1 + e^-|h+c|) / (1 + e^-|h-c|).
-//
-// Only u is stored, and a and b go into the node potentials once. The first form costs one exp and one log, with A
-// stored in place of h; the second never underflows and is used where tables are wide. Infinite c (a forbidden state)
-// gives +-h in both, as it should.
+//   messages [2][states - 1][lanes]
+//   totals   [rows][2][padded]          exp(total - max) ("max": total) of the sweep before; logs of the new sum
 #pragma once
 #include "sweep.hpp"
 
-template <class R> INLINE Lanes<R> gather_numbers(const R* from, const int32_t* rows) {
-#if defined(__AVX512F__)
-    if constexpr (sizeof(R) == 4)
-        return (Lanes<R>)_mm512_i32gather_ps(_mm512_loadu_si512(rows), from, 8);
-    else
-        return (Lanes<R>)_mm512_i32gather_pd(_mm256_slli_epi32(_mm256_loadu_si256((const __m256i*)rows), 1), from, 8);
-#else
-    Lanes<R> out{};
-    for (int l = 0; l < WIDTH<R>; ++l) out[l] = from[int64_t(rows[l]) * 2];
-    return out;
-#endif
-}
-template <class R> INLINE void add_numbers(R* to, const int32_t* rows, Lanes<R> values) {
-    alignas(64) R each[WIDTH<R>];
-    store(each, values);
-#pragma GCC unroll 16
-    for (int l = 0; l < WIDTH<R>; ++l) to[int64_t(rows[l]) * 2] += each[l];
-}
+template <class R> constexpr R NARROW = sizeof(R) == 4 ? R(30) : R(300);
+template <class R> constexpr R UNUSED = sizeof(R) == 4 ? R(-1e30) : R(-1e300);  // total of a state that is padding
 
-// softplus(a) - softplus(b), for any a and b.
-template <class R> INLINE Lanes<R> softplus_difference(Lanes<R> a, Lanes<R> b) {
-    const Lanes<R> zero{}, one = splat(R(1)), rest = one + exp_positive(-magnitude<R>(b));
-    return larger<R>(a, zero) - larger<R>(b, zero) + log((one + exp_positive(-magnitude<R>(a))) / rest);
-}
+// ---- between sweeps -----------------------------------------------------------------------------------------------
 
-// Largest change of the two log-messages -softplus(ratio) and -softplus(-ratio) of an arc.
-template <class R, bool MAX> INLINE Lanes<R> ratio_change(Lanes<R> before, Lanes<R> after) {
-    if constexpr (MAX) {
-        Lanes<R> zero{};
-        return larger<R>(magnitude<R>(larger<R>(after, zero) - larger<R>(before, zero)),
-                         magnitude<R>(larger<R>(-after, zero) - larger<R>(-before, zero)));
+template <class R, int H, int... L> INLINE Lanes<R> swap_lanes(Lanes<R> a, std::integer_sequence<int, L...>) {
+    return __builtin_shufflevector(a, a, (L ^ H)...);
+}
+// Every lane becomes the largest of its N neighbours.
+template <class R, int N> INLINE Lanes<R> largest_of(Lanes<R> a) {
+    if constexpr (N == 1) return a;
+    else {
+        const Lanes<R> b = largest_of<R, N / 2>(a);
+        return larger<R>(b, swap_lanes<R, N / 2>(b, std::make_integer_sequence<int, WIDTH<R>>{}));
     }
-    Lanes<R> one_way = magnitude<R>(softplus_difference<R>(after, before));
-    return larger<R>(one_way, magnitude<R>(after - before) - one_way);
+}
+// New totals become old ones, and the new start again from the potentials in `base`. P: numbers in a row, or 0.
+template <class R, int P, bool MAX>
+void advance(R* totals, const R* base, int64_t first, int64_t last, int padded) {
+    constexpr int W = WIDTH<R>;
+    int64_t row = first;
+    if constexpr (P > 0 && P < W) {
+        constexpr int EACH = W / P;
+        constexpr auto slices = std::make_integer_sequence<int, EACH>{};
+        const int32_t rows[W] = {0, 1, 2, 3, 4, 5, 6, 7};
+        for (; row + EACH <= last; row += EACH) {
+            R* to = totals + row * 2 * P;
+            Lanes<R> sum = side_by_side<R, P, EACH>(to + P, 2 * P, rows, 1);
+            if constexpr (!MAX) sum = exp_positive(sum - largest_of<R, P>(sum));
+            store_slices<R, P>(to, 2 * P, sum, slices);
+            store_slices<R, P>(to + P, 2 * P, load(base + row * P), slices);
+        }
+    }
+    for (; row < last; ++row) {
+        R *to = totals + row * 2 * padded, *sum = to + padded;
+        R level = 0;
+        if constexpr (!MAX) level = *std::max_element(sum, sum + padded);
+        int k = 0;
+        for (; k + W <= padded; k += W) {
+            store(to + k, MAX ? load(sum + k) : exp_positive(load(sum + k) - level));
+            store(sum + k, load(base + row * padded + k));
+        }
+        for (; k < padded; ++k) {
+            to[k] = MAX ? sum[k] : exp_positive(splat<R>(sum[k] - level))[0];
+            sum[k] = base[row * padded + k];
+        }
+    }
 }
 
-template <class R, bool MAX> void sweep_ratios(const Sweep<R>& s, int64_t first, int64_t last, int parity) {
+// ---- the sweep ----------------------------------------------------------------------------------------------------
+
+// Damping mixes logs. Ratios need no normalising afterwards.
+template <class R, bool MAX> INLINE void damp(R damping, int rest, const R* before, Lanes<R>* said) {
+    for (int k = 0; k < rest; ++k) {
+        const Lanes<R> old = load(before + k * WIDTH<R>);
+        if constexpr (MAX) said[k] = damping * old + (1 - damping) * said[k];
+        else said[k] = exp_positive(damping * log(old) + (1 - damping) * log(said[k]));
+    }
+}
+
+// Largest change of the log-messages of an arc, as a factor ("max": as a difference), from its ratios before and after
+// and `high` and `low`, the most that one of them, or the last state's 1, was multiplied by.
+template <class R, bool MAX>
+INLINE Lanes<R> largest_change(int rest, const R* before, const Lanes<R>* after, Lanes<R> high, Lanes<R> low) {
     constexpr int W = WIDTH<R>;
-    constexpr auto sign = std::numeric_limits<typename IntegerOf<R>::type>::min();
-    const R* old_totals = s.totals + parity;
-    R* new_totals = s.totals + (1 - parity);
+    Lanes<R> old_level = splat(R(!MAX)), new_level = old_level;
+    for (int k = 0; k < rest; ++k) {
+        const Lanes<R> old = load(before + k * W);
+        old_level = MAX ? larger<R>(old_level, old) : old_level + old;
+        new_level = MAX ? larger<R>(new_level, after[k]) : new_level + after[k];
+    }
+    if constexpr (MAX) return larger<R>(high - (new_level - old_level), (new_level - old_level) - low);
+    else return larger<R>(high * (old_level / new_level), new_level / (old_level * low));
+}
+
+template <class R, int K, bool MAX> void sweep_ratios(const Sweep<R>& s, int64_t first, int64_t last) {
+    constexpr int W = WIDTH<R>, P = K > 0 ? pad(K) : 0, Q = K > 0 ? pad(K - 1) : 0, ROOM = K > 0 ? P : MAX_STATES;
+    const int states = K > 0 ? K : s.states, rest = states - 1, padded = K > 0 ? P : s.padded;
+    const int written = K > 0 ? Q : (rest + W - 1) / W * W;
+    R* new_totals = s.totals + padded;
+    const Lanes<R> none = splat(R(!MAX));  // no change
+    Lanes<R> most = none;
     for (int64_t block = first; block < last; ++block) {
         const uint32_t live = s.live[block];
         if (!live) continue;
         prefetch_totals(s, block, last);
-        const int32_t *source = s.source + block * W, *target = s.target + block * W;
-        R* messages = s.messages + block * 2 * W;
-        const Lanes<R> half = load(s.tables + block * W);
-        const Lanes<R> before[2] = {load(messages), load(messages + W)};
-        const Lanes<R> cavity[2] = {gather_numbers(old_totals, source) - before[1],
-                                    gather_numbers(old_totals, target) - before[0]};
-        Lanes<R> said[2];
-        const Lanes<R> one = splat(R(1));
-        if (MAX || s.in_logs[block]) {
-            for (int side = 0; side < 2; ++side) {
-                const Lanes<R> c = cavity[side];
-                said[side] = smaller<R>(magnitude<R>(half), magnitude<R>(c));
-                said[side] = (Lanes<R>)((Mask<R>)said[side] ^ (((Mask<R>)half ^ (Mask<R>)c) & sign));
-                if constexpr (!MAX) {
-                    const Lanes<R> apart = exp_positive(-magnitude<R>(half - c));
-                    said[side] += log((one + exp_positive(-magnitude<R>(half + c))) / (one + apart));
-                }
-            }
-        } else {
-#pragma GCC unroll 2
-            for (int side = 0; side < 2; ++side) {
-                const Lanes<R> far = exp_positive(-magnitude<R>(cavity[side])), near = magnitude<R>(half);
-                const Lanes<R> size = log((one + near * far) / (near + far));
-                said[side] = (Lanes<R>)((Mask<R>)size ^ (((Mask<R>)half ^ (Mask<R>)cavity[side]) & sign));
-            }
-        }
-        R* residual = s.residual + block * s.residual_step;
-        Lanes<R> most = load(residual), most_of_ratio{};
+        const int32_t* ends[2] = {s.target + block * W, s.source + block * W};
+        R* messages = s.messages + block * 2 * rest * W;
+
+        // Cavity: take out what the other end said, or its own evidence echoes back. cavity[0] belongs to the source.
+        Lanes<R> cavity[2][ROOM], said[2][ROOM], inverse[2][ROOM];
 #pragma GCC unroll 2
         for (int side = 0; side < 2; ++side) {
-            if (s.damping != 0) said[side] = s.damping * before[side] + (1 - s.damping) * said[side];
-            if (live != ALL_LANES<R>) said[side] = lanes_of<R>(live) ? said[side] : before[side];
-            store(messages + side * W, said[side]);
-            most_of_ratio = larger<R>(most_of_ratio, magnitude<R>(said[side] - before[side]));
-        }
-        // No log-message moves by more than its ratio, so most blocks cannot raise the largest change.
-        if (any<R>(most_of_ratio > most)) {
-            for (int side = 0; side < 2; ++side) {
-                const Lanes<R> bias = load(s.biases + (block * 2 + side) * W);
-                most = larger<R>(most, ratio_change<R, MAX>(before[side] + bias, said[side] + bias));
+            const R* heard = messages + (1 - side) * rest * W;
+            gather_totals<R, P>(s.totals, s.stride, padded, ends[1 - side], cavity[side]);
+#pragma GCC unroll 8
+            for (int k = 0; k < rest; ++k) {
+                if constexpr (MAX) cavity[side][k] -= load(heard + k * W);
+                else {
+                    inverse[1 - side][k] = reciprocal<R>(load(heard + k * W));
+                    cavity[side][k] *= inverse[1 - side][k];
+                }
             }
-            if (s.residual_step == 0) most = splat(reduce_max<R>(most));  // one graph: only the maximum counts
-            store(residual, most);
         }
-        if (s.weights)
-            for (int side = 0; side < 2; ++side) said[side] *= load(s.weights + block * W);
-        add_numbers(new_totals, target, said[0]);
-        add_numbers(new_totals, source, said[1]);
+        const R* table = s.tables + block * states * states * W;
+        table_pass<R, K, MAX>(states, table, cavity[0], cavity[1], said[0], said[1]);
+#pragma GCC unroll 2
+        for (int side = 0; side < 2; ++side) {
+            const Lanes<R> level = MAX ? said[side][rest] : reciprocal<R>(said[side][rest]);
+#pragma GCC unroll 8
+            for (int k = 0; k < rest; ++k) said[side][k] = MAX ? said[side][k] - level : said[side][k] * level;
+        }
+        if (s.damping != 0)
+            for (int side = 0; side < 2; ++side) damp<R, MAX>(s.damping, rest, messages + side * rest * W, said[side]);
+        if (live != ALL_LANES<R>) {
+            const Mask<R> change = lanes_of<R>(live);
+            for (int side = 0; side < 2; ++side)
+                for (int k = 0; k < rest; ++k)
+                    said[side][k] = change ? said[side][k] : load(messages + (side * rest + k) * W);
+        }
+
+        Lanes<R> high[2] = {none, none}, low[2] = {none, none};
+#pragma GCC unroll 2
+        for (int side = 0; side < 2; ++side)
+#pragma GCC unroll 8
+            for (int k = 0; k < rest; ++k) {
+                const Lanes<R> before = load(messages + (side * rest + k) * W);
+                const Lanes<R> step = MAX ? said[side][k] - before : said[side][k] * inverse[side][k];
+                high[side] = larger<R>(high[side], step), low[side] = smaller<R>(low[side], step);
+            }
+        // No log-message changes by more than the ratios do among themselves: most blocks cannot raise the maximum.
+        if (s.residual_step != 0) most = none;
+#pragma GCC unroll 2
+        for (int side = 0; side < 2; ++side)
+            if (any<R>(high[side] > (MAX ? low[side] + most : low[side] * most))) {
+                const R* before = messages + side * rest * W;
+                most = larger<R>(most, largest_change<R, MAX>(rest, before, said[side], high[side], low[side]));
+                if (s.residual_step == 0) most = splat(reduce_max<R>(most));  // one graph: only the maximum counts
+            }
+        if (s.residual_step != 0) store(s.residual + block * s.residual_step, MAX ? most : log(most));
+
+        const Lanes<R> weight = s.weights ? load(s.weights + block * W) : splat(R(1));
+#pragma GCC unroll 2
+        for (int side = 0; side < 2; ++side) {
+            Lanes<R>* fresh = said[side];
+#pragma GCC unroll 8
+            for (int k = 0; k < rest; ++k) {
+                store(messages + (side * rest + k) * W, fresh[k]);
+                if constexpr (!MAX) fresh[k] = log(fresh[k]);
+                if (s.weights) fresh[k] *= weight;
+            }
+            for (int k = rest; k < written; ++k) fresh[k] = Lanes<R>{};
+            add_totals<R, Q, P>(new_totals, s.stride, written, ends[side], fresh);
+        }
     }
+    if (s.residual_step == 0) store(s.residual, MAX ? most : log(most));
 }

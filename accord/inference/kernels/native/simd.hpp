@@ -49,7 +49,14 @@ template <class R> INLINE Lanes<R> larger(Lanes<R> a, Lanes<R> b) {
     return a > b ? a : b;
 #endif
 }
-template <class R> INLINE Lanes<R> smaller(Lanes<R> a, Lanes<R> b) { return -larger<R>(-a, -b); }
+template <class R> INLINE Lanes<R> smaller(Lanes<R> a, Lanes<R> b) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(R) == 4) return (Lanes<R>)_mm512_min_ps((__m512)a, (__m512)b);
+    else return (Lanes<R>)_mm512_min_pd((__m512d)a, (__m512d)b);
+#else
+    return a < b ? a : b;
+#endif
+}
 template <class R> INLINE Lanes<R> magnitude(Lanes<R> a) {
     constexpr auto sign = std::numeric_limits<typename IntegerOf<R>::type>::min();
     return (Lanes<R>)((Mask<R>)a & ~(sign - Mask<R>{}));
@@ -72,6 +79,16 @@ template <class R> INLINE R reduce_max(Lanes<R> a) {
     R best = a[0];
     for (int l = 1; l < WIDTH<R>; ++l) best = a[l] > best ? a[l] : best;
     return best;
+}
+// 1 / x, to the last bit or two.
+template <class R> INLINE Lanes<R> reciprocal(Lanes<R> x) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(R) == 4) {
+        const Lanes<R> guess = (Lanes<R>)_mm512_rcp14_ps((__m512)x);  // 14 bits; a step of Newton's doubles them
+        return guess * (R(2) - x * guess);
+    }
+#endif
+    return R(1) / x;
 }
 // Lanes whose bit is set.
 template <class R, int... L> INLINE Mask<R> lanes_of(uint32_t bits, std::integer_sequence<int, L...>) {
@@ -119,15 +136,28 @@ template <class R> INLINE Lanes<R> exp(Lanes<R> x) {
 // log(x) for normal x > 0; zero gives some number below -87 (float) or -708 (double): see `log_or_barred`.
 // x = 2^e m with m from sqrt(1/2) to sqrt(2).
 INLINE Lanes<float> log(Lanes<float> x) {
-    Mask<float> exponent = ((Mask<float>)x - 0x3f3504f3) >> 23;
-    Lanes<float> f = (Lanes<float>)((Mask<float>)x - (exponent << 23)) - 1.0f;
-    Lanes<float> e = __builtin_convertvector(exponent, Lanes<float>);
+#if defined(__AVX512F__)
+    // The hardware takes numbers apart with m from 3/4 to 3/2: three instructions fewer.
+    const Lanes<float> e = (Lanes<float>)_mm512_getexp_ps((__m512)(x * 1.33333333f));
+    const Lanes<float> f =
+        (Lanes<float>)_mm512_getmant_ps((__m512)x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_src) - 1.0f;
+    Lanes<float> p = -0.0647137468f * f + 0.140196488f;  // least squares at Chebyshev nodes: 4e-8
+    p = p * f - 0.173857665f;
+    p = p * f + 0.201217229f;
+    p = p * f - 0.249765188f;
+    p = p * f + 0.333295722f;
+    p = p * f - 0.500002344f;
+#else
+    const Mask<float> exponent = ((Mask<float>)x - 0x3f3504f3) >> 23;
+    const Lanes<float> f = (Lanes<float>)((Mask<float>)x - (exponent << 23)) - 1.0f;
+    const Lanes<float> e = __builtin_convertvector(exponent, Lanes<float>);
     Lanes<float> p = -0.0973146489f * f + 0.16239445f;
     p = p * f - 0.173890932f;
     p = p * f + 0.199029533f;
     p = p * f - 0.249567739f;
     p = p * f + 0.333347268f;
     p = p * f - 0.500007056f;
+#endif
     return e * 0.693147181f + (p * (f * f) + f);
 }
 INLINE Lanes<double> log(Lanes<double> x) {
@@ -179,15 +209,23 @@ template <class R, int N> INLINE void gather(const R* matrix, int64_t stride, co
     for (int i = 0; i < N; ++i) columns[i] = side_by_side<R, N, WIDTH<R> / N>(matrix, stride, rows + i, N);
     transpose<R, N>(columns);
 }
-template <class R, int N, int S, int... L>
-INLINE void add_slice(R* to, Lanes<R> from, std::integer_sequence<int, L...>) {
-    store(to, load_as<Vec<R, N>>(to) + __builtin_shufflevector(from, from, (S * N + L)...));
+// The numbers S * N to S * N + N - 1 of a vector.
+template <class R, int N, int S, int... L> INLINE Vec<R, N> slice(Lanes<R> from, std::integer_sequence<int, L...>) {
+    return __builtin_shufflevector(from, from, (S * N + L)...);
 }
+template <class R, int N, int S> INLINE Vec<R, N> slice(Lanes<R> from) {
+    return slice<R, N, S>(from, std::make_integer_sequence<int, N>{});
+}
+// Rows of N numbers from a vector, one after the other.
+template <class R, int N, int... S>
+INLINE void store_slices(R* to, int64_t stride, Lanes<R> from, std::integer_sequence<int, S...>) {
+    (store(to + S * stride, slice<R, N, S>(from)), ...);
+}
+template <class R, int N> INLINE void add_row(R* to, Vec<R, N> terms) { store(to, load_as<Vec<R, N>>(to) + terms); }
 template <class R, int N, int... S>
 INLINE void add_slices(R* matrix, int64_t stride, const int32_t* rows, Lanes<R> from,
                        std::integer_sequence<int, S...>) {
-    const auto lanes = std::make_integer_sequence<int, N>{};
-    (add_slice<R, N, S>(matrix + int64_t(uint32_t(rows[S * N])) * stride, from, lanes), ...);
+    (add_row<R, N>(matrix + int64_t(uint32_t(rows[S * N])) * stride, slice<R, N, S>(from)), ...);
 }
 // matrix[rows[l]][k] += columns[k][l]; a row may be named more than once. Spoils the columns.
 template <class R, int N> INLINE void scatter_add(R* matrix, int64_t stride, const int32_t* rows, Lanes<R>* columns) {

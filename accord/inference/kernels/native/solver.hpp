@@ -2,9 +2,9 @@
 #pragma once
 #include <cmath>
 
+#include "binary.hpp"
 #include "plan.hpp"
 #include "ratio.hpp"
-#include "sweep.hpp"
 #include "team.hpp"
 
 extern "C" struct Arguments {
@@ -22,19 +22,29 @@ extern "C" struct Arguments {
     int64_t stuck;  // out: an arc that has no state left, or -1
 };
 
-template <class R> using Kernel = void (*)(const Sweep<R>&, int64_t, int64_t, int);
+// How a unit is solved: what its messages are, and what runs over them.
+enum class Way { BINARY, RATIO, LOGS };
 
-template <class R, bool MAX> Kernel<R> kernel_for(int states, bool barred, bool ratios) {
-    if (ratios) return sweep_ratios<R, MAX>;
-    if (barred) return sweep_blocks<R, 0, MAX, true>;
+template <class R> struct Kernel {
+    void (*sweep)(const Sweep<R>&, int64_t first, int64_t last);
+    void (*advance)(R* totals, const R* base, int64_t first, int64_t last, int padded);
+};
+template <class R, Form FORM> Kernel<R> binary_kernel() { return {sweep_binary<R, FORM>, advance_binary<R, FORM>}; }
+template <class R, int K, bool MAX> Kernel<R> ratio_kernel() {
+    return {sweep_ratios<R, K, MAX>, advance<R, K == 0 ? 0 : pad(K), MAX>};
+}
+template <class R, bool MAX> Kernel<R> kernel_for(int states, Way way, Form form) {
+    if (way == Way::LOGS) return {sweep_logs<R, MAX>, advance<R, 0, true>};
     switch (states) {
-        case 3: return sweep_blocks<R, 3, MAX, false>;
-        case 4: return sweep_blocks<R, 4, MAX, false>;
-        case 5: return sweep_blocks<R, 5, MAX, false>;
-        case 6: return sweep_blocks<R, 6, MAX, false>;
-        case 7: return sweep_blocks<R, 7, MAX, false>;
-        case 8: return sweep_blocks<R, 8, MAX, false>;
-        default: return sweep_blocks<R, 0, MAX, false>;
+        case 2: return MAX ? binary_kernel<R, Form::MAX>()
+                           : form == Form::LINEAR ? binary_kernel<R, Form::LINEAR>() : binary_kernel<R, Form::LOGS>();
+        case 3: return ratio_kernel<R, 3, MAX>();
+        case 4: return ratio_kernel<R, 4, MAX>();
+        case 5: return ratio_kernel<R, 5, MAX>();
+        case 6: return ratio_kernel<R, 6, MAX>();
+        case 7: return ratio_kernel<R, 7, MAX>();
+        case 8: return ratio_kernel<R, 8, MAX>();
+        default: return ratio_kernel<R, 0, MAX>();
     }
 }
 
@@ -44,35 +54,35 @@ template <class R> class Solver {
     static constexpr int W = WIDTH<R>;
     Solver(const Arguments& arguments, const Plan& plan) : a(arguments), plan(plan), K(int(arguments.states)) {}
 
-    static int padded_states(int states, bool barred) {
-        if (states == 2 && !barred) return 1;
-        if (states >= 3 && states <= 8 && !barred) return pad(states);
+    // Numbers in one of the two halves of a row of totals.
+    static int padded_states(int states, Way way) {
+        if (way == Way::BINARY) return 1;
+        if (way == Way::RATIO && states <= 8) return pad(states);
         return (states + W - 1) / W * W;
     }
+    static Way quickest(int states) { return states == 1 ? Way::LOGS : states == 2 ? Way::BINARY : Way::RATIO; }
 
-    void reserve(const Unit& unit) {
-        const int64_t blocks = unit.blocks(), rows = unit.rows();
-        tables.reserve(blocks * K * K * W);
-        messages.reserve(blocks * 2 * K * W);
+    void reserve(const Unit& unit, Way way) {
+        const int64_t blocks = unit.blocks(), width = (way == Way::LOGS ? 2 : 1) * padded_states(K, way);
+        tables.reserve(blocks * table_numbers(way) * W);
+        messages.reserve(blocks * 2 * message_numbers(way) * W);
         if (a.appearance) weights.reserve(blocks * W);
-        if (K == 2) biases.reserve(blocks * 2 * W);
+        if (way == Way::BINARY) biases.reserve(blocks * 2 * W);
         in_logs.reserve(blocks);
         live.reserve(blocks);
-        // Rows with counts of infinities are rare; their room is made when they are needed.
-        base.reserve(rows * padded_states(K, false));
-        totals.reserve(2 * rows * padded_states(K, false));
+        base.reserve(unit.rows() * width);
+        totals.reserve(2 * unit.rows() * width);
         int64_t tiles = 0;
         for (const auto& round : unit.rounds) tiles += int64_t(round.size());
-        residual.reserve(std::max(2 * tiles, blocks) * W);
+        residual.reserve((unit.one_graph() ? 2 * tiles : blocks) * W);
         zeros.assign(K * K, R(0));
     }
 
     // All of a team call this together; the result is the same for every member.
     void solve(const Unit& unit, int64_t replica, const Team& team, std::atomic<int64_t>& stuck_arc) {
         setup(unit, replica, team);
-        const bool many = unit.last_graph - unit.first_graph > 1;
-        if (many) sweep_bundle(unit, replica);
-        else sweep_graph(unit, replica, team);
+        if (unit.one_graph()) sweep_graph(unit, replica, team);
+        else sweep_bundle(unit, replica);
         team.wait();
         const int64_t lane = std::max({stuck[0], stuck[1], stuck[2]});
         if (lane >= 0) {
@@ -94,8 +104,9 @@ template <class R> class Solver {
     std::vector<R> zeros;
     std::vector<int64_t> counts;
     std::vector<R> change;
-    std::atomic<bool> found_barred{false};
-    bool barred = false, ratios = false;
+    std::atomic<bool> found_barred{false}, found_wide{false};
+    Way way = Way::LOGS;
+    Form form = Form::LINEAR;
     int padded = 0;
     // Lanes without a state left: found in even sweeps, in odd sweeps (a fast thread may be one sweep ahead of a slow
     // one, which must not see what comes next), and before the first.
@@ -104,42 +115,43 @@ template <class R> class Solver {
 
     // ---- set-up
 
+    int table_numbers(Way way) const { return way == Way::BINARY ? 1 : K * K; }
+    int message_numbers(Way way) const { return way == Way::LOGS ? K : K - 1; }
+
+    // Most problems can be solved the quickest way; what was loaded tells.
     void setup(const Unit& unit, int64_t replica, const Team& team) {
         if (team.rank == 0) {
-            found_barred = false;
             stuck[0] = stuck[1] = stuck[2] = -1;
-            barred = false, ratios = K == 2;
+            choose(unit, quickest(K), a.best ? Form::MAX : Form::LINEAR);
         }
-        team.wait();
         load(unit, replica, team);
-        team.wait();
-        if (team.rank == 0) {
-            barred = found_barred;
-            padded = padded_states(K, barred);
-            const int64_t width = barred ? 2 * padded : padded;
-            base.reserve(unit.rows() * width);
-            totals.reserve(2 * unit.rows() * width);
-            s.states = K, s.padded = padded, s.stride = 2 * width;
-            s.source = plan.source.data() + unit.first_block * W, s.target = plan.target.data() + unit.first_block * W;
-            s.tables = tables.get(), s.messages = messages.get(), s.totals = totals.get();
-            s.weights = a.appearance ? weights.get() : nullptr, s.biases = biases.get();
-            s.in_logs = in_logs.get(), s.live = live.get();
-            s.damping = R(a.damping);
-            s.prefetch = unit.rows() * s.stride * int64_t(sizeof(R)) > OWN_CACHE;
-        }
-        team.wait();
-        if (ratios && barred) {  // forbidden pairs have no finite log-ratio: take the general path
+        if (found_barred || found_wide) {
             team.wait();
-            if (team.rank == 0) ratios = false;
-            team.wait();
+            if (team.rank == 0) {
+                if (found_barred || K > 2) choose(unit, Way::LOGS, form);
+                else choose(unit, Way::BINARY, Form::LOGS);
+            }
             load(unit, replica, team);
-            team.wait();
         }
         collect(unit, replica, team);
     }
+    void choose(const Unit& unit, Way new_way, Form new_form) {
+        way = new_way, form = new_form;
+        found_barred = found_wide = false;
+        reserve(unit, way);
+        padded = padded_states(K, way);
+        s.states = K, s.padded = padded, s.stride = 2 * (way == Way::LOGS ? 2 : 1) * padded;
+        s.source = plan.source.data() + unit.first_block * W, s.target = plan.target.data() + unit.first_block * W;
+        s.tables = tables.get(), s.messages = messages.get(), s.totals = totals.get();
+        s.weights = a.appearance ? weights.get() : nullptr, s.biases = biases.get();
+        s.in_logs = in_logs.get(), s.live = live.get();
+        s.damping = R(a.damping);
+        s.prefetch = unit.rows() * s.stride * int64_t(sizeof(R)) > OWN_CACHE;
+    }
 
     void load(const Unit& unit, int64_t replica, const Team& team) {
-        bool any_barred = false;
+        team.wait();
+        bool barred = false, wide = false;
         for (int64_t b = team.begin(unit.blocks()); b < team.end(unit.blocks()); ++b) {
             const int32_t* edges = plan.edge.data() + (unit.first_block + b) * W;
             live.get()[b] = plan.live[unit.first_block + b];
@@ -148,19 +160,25 @@ template <class R> class Solver {
                 if (a.appearance_replicas > 1) from += replica * a.edges;
                 for (int l = 0; l < W; ++l) weights.get()[b * W + l] = edges[l] < 0 ? R(1) : from[edges[l]];
             }
-            any_barred |= load_table(replica, b, edges);
-            any_barred |= load_messages(replica, b, edges);
+            for (const Kind kind : {load_table(replica, b, edges), load_messages(replica, b, edges)})
+                barred |= kind.barred, wide |= kind.wide;
         }
-        if (any_barred) found_barred = true;
+        // Where the way is already that of logs, nothing is too wide, and infinities are counted.
+        if (barred && way != Way::LOGS) found_barred = true;
+        if (wide && way != Way::LOGS && form == Form::LINEAR) found_wide = true;
+        team.wait();
     }
+    struct Kind {
+        bool barred, wide;  // holds -inf; spans too much for the quickest way
+    };
 
-    // Tables of a block's edges, lane by lane, ready for the sweep. True where an entry is -inf.
-    bool load_table(int64_t replica, int64_t block, const int32_t* edges) {
+    // Tables of a block's edges, lane by lane, ready for the sweep.
+    Kind load_table(int64_t replica, int64_t block, const int32_t* edges) {
         const R* tables_in = static_cast<const R*>(a.edge) + replica * a.edges * K * K;
         const R* rows[W];
         for (int l = 0; l < W; ++l) rows[l] = edges[l] < 0 ? zeros.data() : tables_in + int64_t(edges[l]) * K * K;
-        R* table = tables.get() + block * (ratios ? 1 : K * K) * W;
-        if (ratios) return load_ratio(block, rows, table);
+        R* table = tables.get() + block * table_numbers(way) * W;
+        if (way == Way::BINARY) return load_half(block, rows, table);
         const Lanes<R> divisor = a.appearance ? ::load(weights.get() + block * W) : splat(R(1));
         Lanes<R> high = splat(-INF<R>), low = splat(INF<R>);
         Mask<R> forbidden{};
@@ -186,7 +204,7 @@ template <class R> class Solver {
             put(value);
         }
         if (!a.best) {
-            const bool wide = any<R>(high - low > WIDEST<R>);
+            const bool wide = way == Way::LOGS && any<R>(high - low > WIDEST<R>);
             in_logs.get()[block] = wide;
             const Lanes<R> level = finite<R>(high);
             for (int n = 0; n < K * K; ++n) {
@@ -194,9 +212,9 @@ template <class R> class Solver {
                 store(table + n * W, wide ? value : exp<R>(value));
             }
         }
-        return any<R>(forbidden);
+        return {any<R>(forbidden), any<R>(high - low > NARROW<R>)};
     }
-    bool load_ratio(int64_t block, const R* const* rows, R* table) {
+    Kind load_half(int64_t block, const R* const* rows, R* table) {
         Lanes<R> p[4];
         for (int n = 0; n < 4; ++n)
             for (int l = 0; l < W; ++l) p[n][l] = rows[l][n];
@@ -206,17 +224,15 @@ template <class R> class Solver {
             if (a.appearance) p[n] /= ::load(weights.get() + block * W);
         }
         const Lanes<R> half = ((p[0] - p[1]) + (p[3] - p[2])) / R(2);
-        in_logs.get()[block] = any<R>(magnitude<R>(half) > WIDEST<R> / 2);
-        const bool plain = !a.best && !in_logs.get()[block];
-        store(table, plain ? with_sign<R>(exp_positive(-magnitude<R>(half)), half) : half);
+        store(table, form == Form::LINEAR ? exp_positive(half) : half);
         store(biases.get() + block * 2 * W, ((p[1] - p[0]) + (p[3] - p[2])) / R(2));
         store(biases.get() + (block * 2 + 1) * W, ((p[2] - p[0]) + (p[3] - p[1])) / R(2));
-        return any<R>(forbidden);
+        return {any<R>(forbidden), any<R>(magnitude<R>(half) > NARROW_HALF<R>)};
     }
 
-    bool load_messages(int64_t replica, int64_t block, const int32_t* edges) {
+    Kind load_messages(int64_t replica, int64_t block, const int32_t* edges) {
         const R* from = static_cast<const R*>(a.start) + (a.start ? replica * 2 * a.edges * K : 0);
-        Mask<R> forbidden{};
+        Mask<R> forbidden{}, wide{};
         for (int side = 0; side < 2; ++side) {
             Lanes<R> values[MAX_STATES];
             for (int k = 0; k < K; ++k) {
@@ -225,16 +241,26 @@ template <class R> class Solver {
                     if (edges[l] >= 0) values[k][l] = from[(side * a.edges + edges[l]) * K + k];
                 forbidden |= values[k] == -INF<R>;
             }
-            if (ratios) {
-                const Lanes<R> bias = ::load(biases.get() + (block * 2 + side) * W);
-                store(messages.get() + (block * 2 + side) * W, values[1] - values[0] - bias);
+            R* to = messages.get() + (block * 2 + side) * message_numbers(way) * W;
+            if (way == Way::BINARY) {
+                const Lanes<R> ratio = values[1] - values[0] - ::load(biases.get() + (block * 2 + side) * W);
+                wide |= magnitude<R>(ratio) > NARROW_HALF<R>;
+                store(to, form == Form::LINEAR ? exp_positive(ratio) : ratio);
                 continue;
             }
             if (a.best) normalise<R, true>(K, values);
             else normalise<R, false>(K, values);
-            for (int k = 0; k < K; ++k) store(messages.get() + ((block * 2 + side) * K + k) * W, values[k]);
+            for (int k = 0; k < message_numbers(way); ++k) {
+                Lanes<R> value = values[k];
+                if (way == Way::RATIO) {
+                    value -= values[K - 1];
+                    wide |= magnitude<R>(value) > NARROW<R>;
+                    if (!a.best) value = exp_positive(value);
+                }
+                store(to + k * W, value);
+            }
         }
-        return any<R>(forbidden);
+        return {any<R>(forbidden), any<R>(wide)};
     }
 
     // Node potentials in rows, and the totals that the first sweep starts from.
@@ -242,7 +268,8 @@ template <class R> class Solver {
         for_tiles(unit, team, [&](int round, int tile, Tile range, int64_t) {
             if (round == 0) {
                 load_rows(unit, replica, tile);
-                reset_totals(unit, tile, 0);
+                for (int64_t row = unit.group_rows[tile]; row < unit.group_rows[tile + 1]; ++row)
+                    std::copy_n(base.get() + row * (s.stride / 2), s.stride / 2, new_totals(row));
             }
             for (int64_t b = range.first; b < range.last; ++b) collect_block(b);
         });
@@ -254,9 +281,10 @@ template <class R> class Solver {
             const int32_t node = plan.row_node[unit.first_row + row];
             R* to = base.get() + row * width;
             std::fill_n(to, width, R(0));
+            if (way == Way::RATIO) std::fill_n(to + K, padded - K, UNUSED<R>);
             if (node < 0) continue;
             const R* from = nodes + int64_t(node) * K;
-            if (ratios) {
+            if (way == Way::BINARY) {
                 *to = from[1] - from[0];
                 if (std::isnan(*to)) note_barred_node(unit, node);
                 continue;
@@ -265,8 +293,8 @@ template <class R> class Solver {
             for (int k = 0; k < K; ++k) {
                 const bool out = from[k] == -INF<R>;
                 possible |= !out;
-                to[k] = barred && out ? R(0) : from[k];
-                if (barred) to[padded + k] = out;
+                to[k] = way == Way::LOGS && out ? R(0) : from[k];
+                if (way == Way::LOGS) to[padded + k] = out;
             }
             if (!possible) note_barred_node(unit, node);
         }
@@ -282,24 +310,22 @@ template <class R> class Solver {
             return;
         }
     }
-    void reset_totals(const Unit& unit, int group, int parity) {
-        const int64_t width = s.stride / 2;
-        for (int64_t row = unit.group_rows[group]; row < unit.group_rows[group + 1]; ++row)
-            std::copy_n(base.get() + row * width, width, totals.get() + row * s.stride + parity * width);
-    }
+    R* new_totals(int64_t row) { return totals.get() + row * s.stride + s.stride / 2; }
     void collect_block(int64_t block) {
         const Lanes<R> weight = a.appearance ? ::load(weights.get() + block * W) : splat(R(1));
         for (int side = 0; side < 2; ++side) {
             const int32_t* ends = (side == 0 ? s.target : s.source) + block * W;
-            for (int k = 0; k < (ratios ? 1 : K); ++k) {
-                Lanes<R> value = ::load(messages.get() + ((block * 2 + side) * (ratios ? 1 : K) + k) * W);
-                const Lanes<R> bias = ratios ? weight * ::load(biases.get() + (block * 2 + side) * W) : Lanes<R>{};
+            for (int k = 0; k < message_numbers(way); ++k) {
+                Lanes<R> value = ::load(messages.get() + ((block * 2 + side) * message_numbers(way) + k) * W);
+                if (way != Way::LOGS && form == Form::LINEAR) value = log(value);
+                const bool shifted = way == Way::BINARY;
+                const Lanes<R> bias = shifted ? weight * ::load(biases.get() + (block * 2 + side) * W) : Lanes<R>{};
                 const Mask<R> out = value == -INF<R>;
                 value = weight * finite<R>(value) + bias;
                 for (int l = 0; l < W; ++l) {
-                    totals.get()[ends[l] * s.stride + k] += value[l];
-                    if (ratios) base.get()[ends[l]] += bias[l];
-                    if (barred && out[l]) totals.get()[ends[l] * s.stride + padded + k] += 1;
+                    new_totals(ends[l])[k] += value[l];
+                    if (shifted) base.get()[ends[l]] += bias[l];
+                    if (way == Way::LOGS && out[l]) new_totals(ends[l])[padded + k] += 1;
                 }
             }
         }
@@ -320,8 +346,12 @@ template <class R> class Solver {
             team.wait();
         }
     }
-    Kernel<R> kernel() const {
-        return a.best ? kernel_for<R, true>(K, barred, ratios) : kernel_for<R, false>(K, barred, ratios);
+    Kernel<R> choose_kernel() const {
+        return a.best ? kernel_for<R, true>(K, way, form) : kernel_for<R, false>(K, way, form);
+    }
+    void advance_group(const Kernel<R>& kernel, const Unit& unit, int group) {
+        const int64_t *rows = unit.group_rows.data() + group;
+        kernel.advance(totals.get(), base.get(), rows[0], rows[1], int(s.stride / 2));
     }
     void report(int64_t replica, int32_t graph, R moved, int64_t sweeps) {
         static_cast<R*>(a.residual)[replica * a.graphs + graph] = moved;
@@ -329,7 +359,7 @@ template <class R> class Solver {
     }
 
     void sweep_graph(const Unit& unit, int64_t replica, const Team& team) {
-        const Kernel<R> run = kernel();
+        const Kernel<R> kernel = choose_kernel();
         Sweep<R> mine = s;
         mine.residual_step = 0;
         int64_t tiles = 0, done = 0;
@@ -340,10 +370,10 @@ template <class R> class Solver {
             R* rows = residual.get() + parity * tiles * W;
             mine.stuck = &stuck[parity];
             for_tiles(unit, team, [&](int round, int tile, Tile range, int64_t number) {
-                if (round == 0) reset_totals(unit, tile, 1 - parity);
+                if (round == 0) advance_group(kernel, unit, tile);
                 mine.residual = rows + number * W;
                 store(mine.residual, Lanes<R>{});
-                run(mine, range.first, range.last, parity);
+                kernel.sweep(mine, range.first, range.last);
             });
             ++done;
             Lanes<R> most{};
@@ -356,7 +386,7 @@ template <class R> class Solver {
     }
 
     void sweep_bundle(const Unit& unit, int64_t replica) {
-        const Kernel<R> run = kernel();
+        const Kernel<R> kernel = choose_kernel();
         const int64_t graphs = unit.last_graph - unit.first_graph, blocks = unit.blocks();
         const int32_t *slot = plan.slot.data() + unit.first_block * W, *names = plan.graphs.data() + unit.first_graph;
         counts.assign(graphs, -1);  // -1: still moving
@@ -364,10 +394,9 @@ template <class R> class Solver {
         int64_t moving = graphs;
         s.residual = residual.get(), s.residual_step = W, s.stuck = &stuck[0];
         for (int64_t done = 1; done <= a.max_sweeps && moving > 0 && std::max(stuck[0], stuck[2]) < 0; ++done) {
-            const int parity = int((done - 1) % 2);
-            reset_totals(unit, 0, 1 - parity);
+            advance_group(kernel, unit, 0);
             std::fill_n(residual.get(), blocks * W, R(0));
-            run(s, 0, blocks, parity);
+            kernel.sweep(s, 0, blocks);
             if (a.tolerance == 0 && done < a.max_sweeps) continue;
             change.assign(graphs, R(0));
             for (int64_t b = 0; b < blocks; ++b) {
@@ -394,16 +423,24 @@ template <class R> class Solver {
         const int32_t* edges = plan.edge.data() + (unit.first_block + block) * W;
         R* out = static_cast<R*>(a.messages) + replica * 2 * a.edges * K;
         for (int side = 0; side < 2; ++side) {
-            alignas(64) R pair[2 * W];
-            const R* from = messages.get() + (block * 2 + side) * K * W;
-            if (ratios) {
-                const Lanes<R> zero{};
-                const int64_t place = (block * 2 + side) * W;
-                const Lanes<R> ratio = ::load(messages.get() + place) + ::load(biases.get() + place);
+            alignas(64) R logs[MAX_STATES * W];
+            const R* from = messages.get() + (block * 2 + side) * message_numbers(way) * W;
+            if (way == Way::BINARY) {
+                const Lanes<R> zero{}, value = ::load(from);
+                const Lanes<R> bias = ::load(biases.get() + (block * 2 + side) * W);
+                const Lanes<R> ratio = (form == Form::LINEAR ? log(value) : value) + bias;
                 const Lanes<R> rest = a.best ? zero : log(splat(R(1)) + exp_positive(-magnitude<R>(ratio)));
-                store(pair, zero - larger<R>(ratio, zero) - rest);
-                store(pair + W, zero - larger<R>(-ratio, zero) - rest);
-                from = pair;
+                store(logs, zero - larger<R>(ratio, zero) - rest);
+                store(logs + W, zero - larger<R>(-ratio, zero) - rest);
+                from = logs;
+            } else if (way == Way::RATIO) {
+                Lanes<R> values[MAX_STATES];
+                for (int k = 0; k < K - 1; ++k) values[k] = a.best ? ::load(from + k * W) : log(::load(from + k * W));
+                values[K - 1] = Lanes<R>{};
+                if (a.best) normalise<R, true>(K, values);
+                else normalise<R, false>(K, values);
+                for (int k = 0; k < K; ++k) store(logs + k * W, values[k]);
+                from = logs;
             }
             for (int l = 0; l < W; ++l) {
                 if (edges[l] < 0) continue;

@@ -58,12 +58,13 @@ INLINE void gather_totals(const R* totals, int64_t stride, int padded, const int
     else
         for (int k = 0; k < padded; k += W) gather<R, W>(totals + k, stride, rows, out + k);
 }
-template <class R, int P>
-INLINE void add_totals(R* totals, int64_t stride, int padded, const int32_t* rows, Lanes<R>* in) {
+// N of the P numbers in a row.
+template <class R, int N, int P>
+INLINE void add_totals(R* totals, int64_t stride, int count, const int32_t* rows, Lanes<R>* in) {
     constexpr int W = WIDTH<R>;
-    if constexpr (P > 0 && P <= W) scatter_add<R, P>(totals, 2 * P, rows, in);
+    if constexpr (N > 0 && N <= W) scatter_add<R, N>(totals, 2 * P, rows, in);
     else
-        for (int k = 0; k < padded; k += W) scatter_add<R, W>(totals + k, stride, rows, in + k);
+        for (int k = 0; k < count; k += W) scatter_add<R, W>(totals + k, stride, rows, in + k);
 }
 
 // How far the rows of a coming block are away; far enough for memory, near enough not to be evicted again.
@@ -153,7 +154,6 @@ __attribute__((noinline)) void log_pass(int states, const R* table, const R* nea
 
 template <class R> INLINE Lanes<R> largest(const Lanes<R>* values, int states) {
     Lanes<R> best = values[0];
-#pragma GCC unroll 8
     for (int k = 1; k < states; ++k) best = larger<R>(best, values[k]);
     return best;
 }
@@ -185,14 +185,14 @@ __attribute__((noinline)) void report_stuck(const Sweep<R>& s, int64_t block, in
 
 // ---- the sweep ----------------------------------------------------------------------------------------------------
 
-// What the messages of a block become. K: number of states known when compiled, or 0. BARRED: some messages are -inf,
-// and totals carry a second row that counts the infinities, since -inf cannot be taken out of a sum again.
-template <class R, int K, bool MAX, bool BARRED>
-void sweep_blocks(const Sweep<R>& s, int64_t first, int64_t last, int parity) {
-    constexpr int W = WIDTH<R>, P = K > 0 ? pad(K) : 0, ROOM = K > 0 ? P : MAX_STATES;
-    const int states = K > 0 ? K : s.states, padded = K > 0 ? P : s.padded;
-    const R* old_totals = s.totals + parity * (s.stride / 2);
-    R* new_totals = s.totals + (1 - parity) * (s.stride / 2);
+// What the messages of a block become, in logs: for tables that are too wide or forbid pairs, so that messages may be
+// -inf. Totals carry a second row that counts the infinities, since -inf cannot be taken out of a sum again. Other
+// problems take the ways of ratio.hpp and binary.hpp, which are several times faster.
+template <class R, bool MAX> void sweep_logs(const Sweep<R>& s, int64_t first, int64_t last) {
+    constexpr int W = WIDTH<R>, ROOM = MAX_STATES;
+    const int states = s.states, padded = s.padded;
+    const R* old_totals = s.totals;
+    R* new_totals = s.totals + s.stride / 2;
     for (int64_t block = first; block < last; ++block) {
         const uint32_t live = s.live[block];
         if (!live) continue;
@@ -203,21 +203,15 @@ void sweep_blocks(const Sweep<R>& s, int64_t first, int64_t last, int parity) {
 
         // Cavity: take out what the other end said, or its own evidence echoes back. cavity[0] belongs to the source.
         Lanes<R> cavity[2][ROOM], said[2][ROOM];
-#pragma GCC unroll 2
         for (int side = 0; side < 2; ++side) {
             const R* heard = messages + (1 - side) * states * W;
-            gather_totals<R, P>(old_totals, s.stride, padded, ends[1 - side], cavity[side]);
-            if constexpr (BARRED) {
-                Lanes<R> barred[ROOM];
-                gather_totals<R, P>(old_totals + padded, s.stride, padded, ends[1 - side], barred);
-                for (int k = 0; k < states; ++k) {
-                    Lanes<R> value = load(heard + k * W);
-                    Lanes<R> count = barred[k] - (value == -INF<R> ? splat(R(1)) : Lanes<R>{});
-                    cavity[side][k] = count > R(0.5) ? splat(-INF<R>) : cavity[side][k] - finite<R>(value);
-                }
-            } else {
-#pragma GCC unroll 8
-                for (int k = 0; k < states; ++k) cavity[side][k] -= load(heard + k * W);
+            gather_totals<R, 0>(old_totals, s.stride, padded, ends[1 - side], cavity[side]);
+            Lanes<R> barred[ROOM];
+            gather_totals<R, 0>(old_totals + padded, s.stride, padded, ends[1 - side], barred);
+            for (int k = 0; k < states; ++k) {
+                Lanes<R> value = load(heard + k * W);
+                Lanes<R> count = barred[k] - (value == -INF<R> ? splat(R(1)) : Lanes<R>{});
+                cavity[side][k] = count > R(0.5) ? splat(-INF<R>) : cavity[side][k] - finite<R>(value);
             }
         }
 
@@ -228,44 +222,31 @@ void sweep_blocks(const Sweep<R>& s, int64_t first, int64_t last, int parity) {
                 log_pass<R, false>(states, table, (R*)cavity[0], (R*)cavity[1], (R*)said[0], (R*)said[1]);
             } else {
                 Lanes<R> inputs[2][ROOM];
-#pragma GCC unroll 2
                 for (int side = 0; side < 2; ++side) {
-                    Lanes<R> level = largest<R>(cavity[side], states);
-                    if constexpr (BARRED) level = finite<R>(level);
-#pragma GCC unroll 8
+                    const Lanes<R> level = finite<R>(largest<R>(cavity[side], states));
                     for (int k = 0; k < states; ++k) inputs[side][k] = exp_positive(cavity[side][k] - level);
                 }
-                table_pass<R, K, false>(states, table, inputs[0], inputs[1], said[0], said[1]);
-                if constexpr (BARRED) {
-                    Mask<R> tiny{};
-                    for (int side = 0; side < 2; ++side)
-                        for (int k = 0; k < states; ++k) tiny |= said[side][k] < SMALLEST<R>;
-                    in_logs = any<R>(tiny);
-                    if (in_logs)
-                        log_pass<R, true>(states, table, (R*)cavity[0], (R*)cavity[1], (R*)said[0], (R*)said[1]);
-                }
+                table_pass<R, 0, false>(states, table, inputs[0], inputs[1], said[0], said[1]);
+                Mask<R> tiny{};
+                for (int side = 0; side < 2; ++side)
+                    for (int k = 0; k < states; ++k) tiny |= said[side][k] < SMALLEST<R>;
+                in_logs = any<R>(tiny);
+                if (in_logs)
+                    log_pass<R, true>(states, table, (R*)cavity[0], (R*)cavity[1], (R*)said[0], (R*)said[1]);
             }
         } else {
-            table_pass<R, K, true>(states, table, cavity[0], cavity[1], said[0], said[1]);
+            table_pass<R, 0, true>(states, table, cavity[0], cavity[1], said[0], said[1]);
         }
 
-        // Normalise both messages before either is used: twice the independent work for the processor to overlap.
-        if (in_logs) {
-            for (int side = 0; side < 2; ++side) normalise<R, MAX>(states, said[side]);
-        } else {
-            for (int side = 0; side < 2; ++side) {
-                Lanes<R> sum = said[side][0];
-#pragma GCC unroll 8
-                for (int k = 1; k < states; ++k) sum += said[side][k];
-                const Lanes<R> scale = R(1) / sum;
-#pragma GCC unroll 8
-                for (int k = 0; k < states; ++k) said[side][k] *= scale;
+        for (int side = 0; side < 2; ++side) {
+            if (in_logs) {
+                normalise<R, MAX>(states, said[side]);
+                continue;
             }
-#pragma GCC unroll 2
-            for (int side = 0; side < 2; ++side)
-#pragma GCC unroll 8
-                for (int k = 0; k < states; ++k)
-                    said[side][k] = BARRED ? log_or_barred<R>(said[side][k]) : log(said[side][k]);
+            Lanes<R> sum = said[side][0];
+            for (int k = 1; k < states; ++k) sum += said[side][k];
+            const Lanes<R> scale = R(1) / sum;
+            for (int k = 0; k < states; ++k) said[side][k] = log_or_barred<R>(said[side][k] * scale);
         }
         if (s.damping != 0) {
             for (int side = 0; side < 2; ++side) {
@@ -284,40 +265,29 @@ void sweep_blocks(const Sweep<R>& s, int64_t first, int64_t last, int parity) {
         }
 
         Lanes<R> moved{};
-#pragma GCC unroll 2
         for (int side = 0; side < 2; ++side) {
             Lanes<R>* fresh = said[side];
             R* kept = messages + side * states * W;
             Lanes<R> possible = splat(-INF<R>);
-#pragma GCC unroll 8
             for (int k = 0; k < states; ++k) {
                 Lanes<R> before = load(kept + k * W);
                 Lanes<R> step = magnitude<R>(fresh[k] - before);
-                if constexpr (BARRED) {
-                    step = (before == -INF<R>) & (fresh[k] == -INF<R>) ? Lanes<R>{} : step;
-                    possible = larger<R>(possible, fresh[k]);
-                }
+                step = (before == -INF<R>) & (fresh[k] == -INF<R>) ? Lanes<R>{} : step;
+                possible = larger<R>(possible, fresh[k]);
                 moved = larger<R>(moved, step);
                 store(kept + k * W, fresh[k]);
             }
-            if constexpr (BARRED)
-                if (any<R>(possible == -INF<R>)) report_stuck(s, block, side, possible);
+            if (any<R>(possible == -INF<R>)) report_stuck(s, block, side, possible);
 
-            Lanes<R> weight = s.weights ? load(s.weights + block * W) : splat(R(1));
-            if constexpr (BARRED) {
-                Lanes<R> infinities[ROOM];
-                for (int k = 0; k < padded; ++k) {
-                    bool used = k < states;
-                    infinities[k] = used ? (fresh[k] == -INF<R> ? splat(R(1)) : Lanes<R>{}) : Lanes<R>{};
-                    fresh[k] = used ? weight * finite<R>(fresh[k]) : Lanes<R>{};
-                }
-                add_totals<R, P>(new_totals + padded, s.stride, padded, ends[side], infinities);
-            } else {
-                if (s.weights)
-                    for (int k = 0; k < states; ++k) fresh[k] *= weight;
-                for (int k = states; k < padded; ++k) fresh[k] = Lanes<R>{};
+            const Lanes<R> weight = s.weights ? load(s.weights + block * W) : splat(R(1));
+            Lanes<R> infinities[ROOM];
+            for (int k = 0; k < padded; ++k) {
+                const bool used = k < states;
+                infinities[k] = used ? (fresh[k] == -INF<R> ? splat(R(1)) : Lanes<R>{}) : Lanes<R>{};
+                fresh[k] = used ? weight * finite<R>(fresh[k]) : Lanes<R>{};
             }
-            add_totals<R, P>(new_totals, s.stride, padded, ends[side], fresh);
+            add_totals<R, 0, 0>(new_totals + padded, s.stride, padded, ends[side], infinities);
+            add_totals<R, 0, 0>(new_totals, s.stride, padded, ends[side], fresh);
         }
         R* residual = s.residual + block * s.residual_step;
         store(residual, larger<R>(load(residual), moved));

@@ -7,11 +7,12 @@ graphs are solved to the end while they are in cache. Not differentiable. See do
 import ctypes
 import logging
 from functools import lru_cache
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from accord.errors import InfeasibleError, OptionError
+from accord.errors import InfeasibleError, OptionError, TooLargeError
 from accord.inference.kernels._interface import Problem, Solution
 from accord.inference.kernels._native_build import BuildError, load_library
 
@@ -19,9 +20,13 @@ log = logging.getLogger("accord.inference")
 
 MAX_STATES = 64  # as in native/sweep.hpp
 MAX_EDGES = 2**30  # edges and rows are numbered with 32 bits
+MAX_TOTALS = 2**35  # bytes of the totals, which are addressed with 32 bits in steps of 8 bytes
 FUNCTIONS = {torch.float32: "accord_propagate_float32", torch.float64: "accord_propagate_float64"}
 # Edges x sweeps x (states + 8)^2, about the work, below which starting a thread takes longer (50 us) than it saves.
 ALONE = 5_000_000
+
+
+LARGE_BYTES = 2**28  # what a call takes is worth a note from here on
 
 
 class _Arguments(ctypes.Structure):
@@ -48,6 +53,9 @@ def unfit(problem: Problem) -> str | None:
         return f"it takes up to {MAX_STATES} states, not {problem.node.shape[-1]}; use backend 'reference'"
     if problem.edge.shape[-3] > MAX_EDGES or problem.node.shape[-2] > MAX_EDGES:
         return f"it takes up to {MAX_EDGES} nodes and edges; use backend 'reference'"
+    row = 4 * -(-problem.node.shape[-1] // 16) * 16 * problem.node.element_size()
+    if problem.node.shape[-2] * row > MAX_TOTALS:
+        return f"it takes up to {MAX_TOTALS // row} nodes of {problem.node.shape[-1]} states; use backend 'reference'"
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given):
         return "it has no gradient; use backend 'reference' or 'auto', or call it under torch.no_grad()"
     return None
@@ -64,6 +72,51 @@ def unavailable() -> str | None:
     return None
 
 
+def needed_bytes(problem: Problem) -> int:
+    """Memory that `solve` takes on top of the field: messages out, and tables, messages and totals as the kernel has them.
+
+    For fields without forbidden pairs and of moderate span; others take up to half as much again for tables of two and
+    three states, and little more for larger ones. Small graphs and replicas are solved one after the other.
+    """
+    replicas, num_nodes, states = problem.node.shape
+    num_edges, each = problem.edge.shape[-3], problem.node.element_size()
+    table, message = (1, 3) if states == 2 else (states**2, 2 * max(states - 1, 1))  # two states: with their biases
+    padded = 1 if states == 2 else 1 << (states - 1).bit_length() if states <= 8 else -(-states // 16) * 16
+    numbers = 3 * 4  # edge, source, target in 32 bits
+    # While edges are put in order, two lists of records and the order itself exist, but not yet the tables.
+    planning = num_edges * (2 * 12 + 4)
+    solving = (
+        num_edges * (table + message + int(problem.appearance.shape[0] > 1)) * each + 3 * num_nodes * padded * each
+    )
+    return int(num_edges * numbers + max(planning, solving) + replicas * 2 * num_edges * states * each)
+
+
+def available_bytes() -> int | None:
+    """Memory that this machine has left, where it says so."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+    return int(found[0]) * 1024 if found else None
+
+
+def _state_memory(problem: Problem) -> None:
+    """Say what a large call will take, and refuse it before it starts where that is not there."""
+    needed = needed_bytes(problem)
+    if needed < LARGE_BYTES:
+        return
+    available = available_bytes()
+    left = "an unknown amount" if available is None else f"{available / 1e9:.2f} GB"
+    edges = problem.edge.shape[-3]
+    log.info("propagate: %d edges take %.2f GB on top of the field; %s is available.", edges, needed / 1e9, left)
+    if available is not None and needed > available:
+        raise TooLargeError(
+            f"propagate: {edges} edges with {problem.node.shape[-1]} states take {needed / 1e9:.2f} GB on top of the "
+            f"field, but {left} is available. Free memory, solve fewer replicas at a time, or use float32."
+        )
+
+
 def solve(problem: Problem) -> Solution:
     """Sweep until every graph of every replica has settled, as the reference does."""
     reason = unfit(problem)
@@ -71,6 +124,7 @@ def solve(problem: Problem) -> Solution:
         reason = f"{unavailable()}; install a C++ compiler (g++ or clang++), name it in $CXX, or use backend 'auto'"
     if reason is not None:
         raise OptionError(f"propagate: backend 'native' cannot be used here: {reason}.")
+    _state_memory(problem)
     node, edge = problem.node.detach(), problem.edge.detach()
     replicas, num_nodes, states = node.shape
     num_edges = edge.shape[-3]

@@ -31,7 +31,8 @@ struct Unit {
 
 struct Plan {
     std::vector<Unit> units;
-    std::vector<int32_t> edge, source, target, slot;  // [blocks * lanes]; edge -1: an empty lane
+    std::vector<int32_t> edge, source, target;        // [blocks * lanes]; edge -1: an empty lane
+    std::vector<int32_t> slot;                        // the same, up to the last unit of several graphs: which of them
     std::vector<uint32_t> live;                       // [blocks]: bits of the lanes in use
     std::vector<int32_t> row_node;                    // node of a row; -1: a row for empty lanes to play with
     std::vector<int32_t> graphs;                      // graphs of the units, one unit after the other
@@ -47,7 +48,6 @@ struct Sizes {
 constexpr int64_t LARGE = 2048;            // edges: graphs of fewer are not worth cutting up
 constexpr int64_t BUNDLE_BYTES = 1 << 17;  // small graphs solved together: well within a core's own cache
 constexpr int64_t NEAR_BUCKET = 1 << 14;   // totals of a bucket of nodes: two of them fit the first-level cache
-constexpr int64_t FAR_BUCKET = 1 << 20;    // where there are too many nodes for that: the second level
 constexpr int64_t OWN_CACHE = 1 << 20;     // totals up to this stay in a core's own cache whatever the order
 constexpr int MAX_TEAM = 16;               // threads on one graph: beyond, waiting for each other costs too much
 
@@ -85,19 +85,19 @@ class Planner {
     bool open = false;
 
     void reserve() {
-        const int64_t lanes = sizes.edges + sizes.edges / 4 + 64 * sizes.lanes;
-        for (auto* list : {&plan.edge, &plan.source, &plan.target, &plan.slot}) list->reserve(lanes);
+        // Small graphs leave lanes empty; a large one only at the end of its tiles.
+        const int64_t lanes = sizes.edges + (sizes.graphs > 1 ? sizes.edges / 4 : 0) + 1024 * sizes.lanes;
+        for (auto* list : {&plan.edge, &plan.source, &plan.target}) list->reserve(lanes);
         plan.row_node.reserve(std::min(sizes.nodes, 2 * sizes.edges) + sizes.edges / 64 + 64);
     }
 
     struct Record {
         int32_t source, target, edge;  // rows, counted from the beginning of their unit; edge of the input
     };
-    void push(const Record& record, int32_t slot) {
+    void push(const Record& record) {
         plan.edge.push_back(record.edge);
         plan.source.push_back(record.source);
         plan.target.push_back(record.target);
-        plan.slot.push_back(slot);
     }
     int32_t row(const Unit& unit, int64_t node) {
         if (row_of[node] < 0) {
@@ -108,7 +108,7 @@ class Planner {
     }
     // Empty lanes up to the end of the block, which write to a row of their own.
     void fill_block(int32_t spare) {
-        while (plan.edge.size() % sizes.lanes) push({spare, spare, -1}, 0);
+        while (plan.edge.size() % sizes.lanes) push({spare, spare, -1});
     }
     int64_t blocks() const { return int64_t(plan.edge.size()) / sizes.lanes; }
     void note_live(int64_t first) {
@@ -149,7 +149,9 @@ class Planner {
         const int32_t slot = int32_t(int64_t(plan.graphs.size()) - bundle.first_graph);
         for (int64_t n = first; n < last; ++n) {
             const int32_t e = order[n];
-            push({row(bundle, source[e]), row(bundle, target[e]), e}, slot);
+            push({row(bundle, source[e]), row(bundle, target[e]), e});
+            plan.slot.resize(plan.edge.size() - 1);
+            plan.slot.push_back(slot);
         }
         plan.graphs.push_back(int32_t(graph));
         const int64_t used = int64_t(plan.edge.size()) - bundle.first_block * sizes.lanes;
@@ -158,6 +160,7 @@ class Planner {
     void close_bundle() {
         if (!open) return;
         fill_block(spare_row);
+        plan.slot.resize(plan.edge.size());
         bundle.group_rows = {0, int64_t(plan.row_node.size()) - bundle.first_row};
         bundle.rounds = {{Tile{bundle.first_block, blocks()}}};
         end(bundle);
@@ -188,20 +191,25 @@ class Planner {
             tiles_in_round.push_back(groups / 2);
         }
 
-        // Within a tile: edges between the same two buckets of nodes after each other, so that totals stay near.
-        const int64_t near = unit_rows(unit) * sizes.row_bytes > OWN_CACHE ? FAR_BUCKET : NEAR_BUCKET;
-        int shift = 0;
-        while ((sizes.row_bytes << (shift + 1)) <= near) ++shift;
-        const int64_t buckets = (unit_rows(unit) >> shift) + 1;
         std::vector<Record> records(last - first), sorted(last - first);
         for (int64_t n = first; n < last; ++n)
             records[n - first] = {row_of[source[order[n]]], row_of[target[order[n]]], order[n]};
         const auto tile_number = [&](const Record& r) {
             return tile_of[group_of[r.source] * groups + group_of[r.target]];
         };
-        counting_sort(records, sorted, buckets, [&](const Record& r) { return r.target >> shift; });
-        counting_sort(sorted, records, tile * buckets,
-                      [&](const Record& r) { return tile_number(r) * buckets + (r.source >> shift); });
+        if (unit_rows(unit) * sizes.row_bytes > OWN_CACHE) {
+            // Within a tile: by source. Sources then come in order, and only targets from far away.
+            counting_sort(records, sorted, unit_rows(unit), [&](const Record& r) { return r.source; });
+            counting_sort(sorted, records, tile, tile_number);
+        } else {
+            // Within a tile: edges between the same two buckets of nodes after each other, so that totals stay near.
+            int shift = 0;
+            while ((sizes.row_bytes << (shift + 1)) <= NEAR_BUCKET) ++shift;
+            const int64_t buckets = (unit_rows(unit) >> shift) + 1;
+            counting_sort(records, sorted, buckets, [&](const Record& r) { return r.target >> shift; });
+            counting_sort(sorted, records, tile * buckets,
+                          [&](const Record& r) { return tile_number(r) * buckets + (r.source >> shift); });
+        }
 
         size_t n = 0;
         tile = 0;
@@ -211,7 +219,7 @@ class Planner {
                 Tile range{blocks(), 0};
                 int32_t spare = 0;
                 if (n < records.size()) spare = int32_t(unit.group_rows[group_of[records[n].source] + 1] - 1);
-                for (; n < records.size() && tile_number(records[n]) == tile; ++n) push(records[n], 0);
+                for (; n < records.size() && tile_number(records[n]) == tile; ++n) push(records[n]);
                 fill_block(spare);
                 range.last = blocks();
                 round.push_back(range);

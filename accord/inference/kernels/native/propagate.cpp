@@ -9,8 +9,7 @@ template <class R> int propagate(Arguments& a) try {
     constexpr int64_t each = sizeof(R);
     const int64_t edge_bytes = (K * K + 4 * K) * each, row_bytes = 2 * Solver<R>::padded_states(K, Solver<R>::quickest(K)) * each;
     const Sizes sizes{a.nodes, a.edges, a.graphs, a.replicas, WIDTH<R>, threads, edge_bytes, row_bytes};
-    const Planner planner(sizes, a.source, a.target, a.graph);
-    const Plan& plan = planner.plan;
+    const Plan plan = std::move(Planner(sizes, a.source, a.target, a.graph).plan);
     std::atomic<int64_t> stuck{-1}, next{0};
     std::atomic<bool> failed{false};
 

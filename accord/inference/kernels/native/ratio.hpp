@@ -34,10 +34,11 @@ void advance(R* totals, const R* base, int64_t first, int64_t last, int padded) 
     if constexpr (P > 0 && P < W) {
         constexpr int EACH = W / P;
         constexpr auto slices = std::make_integer_sequence<int, EACH>{};
-        const int32_t rows[W] = {0, 1, 2, 3, 4, 5, 6, 7};
+        uint32_t places[W];
+        for (int l = 0; l < W; ++l) places[l] = uint32_t(l / P * (2 * P * sizeof(R) / 8));  // of consecutive rows
         for (; row + EACH <= last; row += EACH) {
             R* to = totals + row * 2 * P;
-            Lanes<R> sum = side_by_side<R, P, EACH>(to + P, 2 * P, rows, 1);
+            Lanes<R> sum = side_by_side<R, P, EACH>(to + P, places);
             if constexpr (!MAX) sum = exp_positive(sum - largest_of<R, P>(sum));
             store_slices<R, P>(to, 2 * P, sum, slices);
             store_slices<R, P>(to + P, 2 * P, load(base + row * P), slices);
@@ -58,6 +59,26 @@ void advance(R* totals, const R* base, int64_t first, int64_t last, int padded) 
         }
     }
 }
+
+// Messages of a block on their way to the new totals, in rows of N numbers. They are added while the next block is
+// computed: additions to memory at random and arithmetic then fill each other's gaps.
+template <class R, int N> struct Pending {
+    alignas(64) R rows[2][N * WIDTH<R>];
+    alignas(64) uint32_t places[2][WIDTH<R>];
+    bool filled = false;
+
+    INLINE void put(int side, const uint32_t* where, Lanes<R>* columns) {
+        store_rows<R, N>(rows[side], columns);
+        store(places[side], load_as<Places<R>>(where));
+        filled = true;
+    }
+    INLINE void add_to(R* totals) {
+        if (!filled) return;
+#pragma GCC unroll 2
+        for (int side = 0; side < 2; ++side) add_rows<R, N>(totals, places[side], rows[side]);
+        filled = false;
+    }
+};
 
 // ---- the sweep ----------------------------------------------------------------------------------------------------
 
@@ -82,29 +103,35 @@ INLINE Lanes<R> largest_change(int rest, const R* before, const Lanes<R>* after,
         new_level = MAX ? larger<R>(new_level, after[k]) : new_level + after[k];
     }
     if constexpr (MAX) return larger<R>(high - (new_level - old_level), (new_level - old_level) - low);
-    else return larger<R>(high * (old_level / new_level), new_level / (old_level * low));
+    const Lanes<R> scale = old_level * reciprocal<R>(new_level);
+    return larger<R>(high * scale, reciprocal<R>(low * scale));
 }
 
-template <class R, int K, bool MAX> void sweep_ratios(const Sweep<R>& s, int64_t first, int64_t last) {
+template <class R, int K, bool MAX> void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
     constexpr int W = WIDTH<R>, P = K > 0 ? pad(K) : 0, Q = K > 0 ? pad(K - 1) : 0, ROOM = K > 0 ? P : MAX_STATES;
+    const Sweep<R> s = given;  // a copy that no store can change, so that it stays in registers
     const int states = K > 0 ? K : s.states, rest = states - 1, padded = K > 0 ? P : s.padded;
     const int written = K > 0 ? Q : (rest + W - 1) / W * W;
     R* new_totals = s.totals + padded;
     const Lanes<R> none = splat(R(!MAX));  // no change
     Lanes<R> most = none;
+    constexpr bool SMALL = Q > 0 && Q < W;
+    Pending<R, SMALL ? Q : 1> pending;
     for (int64_t block = first; block < last; ++block) {
         const uint32_t live = s.live[block];
         if (!live) continue;
         prefetch_totals(s, block, last);
-        const int32_t* ends[2] = {s.target + block * W, s.source + block * W};
         R* messages = s.messages + block * 2 * rest * W;
+        alignas(64) uint32_t places[2][W];
+        find_rows<R, P>(s.target + block * W, s.stride, places[0]);
+        find_rows<R, P>(s.source + block * W, s.stride, places[1]);
 
         // Cavity: take out what the other end said, or its own evidence echoes back. cavity[0] belongs to the source.
         Lanes<R> cavity[2][ROOM], said[2][ROOM], inverse[2][ROOM];
 #pragma GCC unroll 2
         for (int side = 0; side < 2; ++side) {
             const R* heard = messages + (1 - side) * rest * W;
-            gather_totals<R, P>(s.totals, s.stride, padded, ends[1 - side], cavity[side]);
+            gather_totals<R, P>(s.totals, padded, places[1 - side], cavity[side]);
 #pragma GCC unroll 8
             for (int k = 0; k < rest; ++k) {
                 if constexpr (MAX) cavity[side][k] -= load(heard + k * W);
@@ -114,6 +141,7 @@ template <class R, int K, bool MAX> void sweep_ratios(const Sweep<R>& s, int64_t
                 }
             }
         }
+        pending.add_to(new_totals);
         const R* table = s.tables + block * states * states * W;
         table_pass<R, K, MAX>(states, table, cavity[0], cavity[1], said[0], said[1]);
 #pragma GCC unroll 2
@@ -131,39 +159,47 @@ template <class R, int K, bool MAX> void sweep_ratios(const Sweep<R>& s, int64_t
                     said[side][k] = change ? said[side][k] : load(messages + (side * rest + k) * W);
         }
 
-        Lanes<R> high[2] = {none, none}, low[2] = {none, none};
-#pragma GCC unroll 2
-        for (int side = 0; side < 2; ++side)
-#pragma GCC unroll 8
-            for (int k = 0; k < rest; ++k) {
-                const Lanes<R> before = load(messages + (side * rest + k) * W);
-                const Lanes<R> step = MAX ? said[side][k] - before : said[side][k] * inverse[side][k];
-                high[side] = larger<R>(high[side], step), low[side] = smaller<R>(low[side], step);
-            }
-        // No log-message changes by more than the ratios do among themselves: most blocks cannot raise the maximum.
+        Lanes<R> high[2] = {none, none}, low[2] = {none, none}, above[2];
         if (s.residual_step != 0) most = none;
 #pragma GCC unroll 2
-        for (int side = 0; side < 2; ++side)
-            if (any<R>(high[side] > (MAX ? low[side] + most : low[side] * most))) {
-                const R* before = messages + side * rest * W;
-                most = larger<R>(most, largest_change<R, MAX>(rest, before, said[side], high[side], low[side]));
-                if (s.residual_step == 0) most = splat(reduce_max<R>(most));  // one graph: only the maximum counts
-            }
-        if (s.residual_step != 0) store(s.residual + block * s.residual_step, MAX ? most : log(most));
-
-        const Lanes<R> weight = s.weights ? load(s.weights + block * W) : splat(R(1));
-#pragma GCC unroll 2
         for (int side = 0; side < 2; ++side) {
-            Lanes<R>* fresh = said[side];
 #pragma GCC unroll 8
             for (int k = 0; k < rest; ++k) {
-                store(messages + (side * rest + k) * W, fresh[k]);
-                if constexpr (!MAX) fresh[k] = log(fresh[k]);
-                if (s.weights) fresh[k] *= weight;
+                const Lanes<R> step = MAX ? said[side][k] - load(messages + (side * rest + k) * W)
+                                          : said[side][k] * inverse[side][k];
+                high[side] = larger<R>(high[side], step), low[side] = smaller<R>(low[side], step);
             }
-            for (int k = rest; k < written; ++k) fresh[k] = Lanes<R>{};
-            add_totals<R, Q, P>(new_totals, s.stride, written, ends[side], fresh);
+            above[side] = MAX ? high[side] - low[side] : high[side] - low[side] * most;
+        }
+        // No log-message changes by more than the ratios do among themselves: most blocks cannot raise the maximum.
+        if (any_above<R>(larger<R>(above[0], above[1]), MAX ? most : Lanes<R>{})) {
+            for (int side = 0; side < 2; ++side) {
+                const R* before = messages + side * rest * W;
+                most = larger<R>(most, largest_change<R, MAX>(rest, before, said[side], high[side], low[side]));
+            }
+            if (s.residual_step == 0) most = splat(reduce_max<R>(most));  // one graph: only the maximum counts
+        }
+        if (s.residual_step != 0) store(s.residual + block * s.residual_step, MAX ? most : log(most));
+
+#pragma GCC unroll 2
+        for (int side = 0; side < 2; ++side)
+#pragma GCC unroll 8
+            for (int k = 0; k < rest; ++k) {
+                store(messages + (side * rest + k) * W, said[side][k]);
+                if constexpr (!MAX) said[side][k] = log(said[side][k]);
+            }
+        if (s.weights) {
+            const Lanes<R> weight = load(s.weights + block * W);
+            for (int side = 0; side < 2; ++side)
+                for (int k = 0; k < rest; ++k) said[side][k] *= weight;
+        }
+#pragma GCC unroll 2
+        for (int side = 0; side < 2; ++side) {
+            for (int k = rest; k < written; ++k) said[side][k] = Lanes<R>{};
+            if constexpr (SMALL) pending.put(side, places[side], said[side]);
+            else add_totals<R>(new_totals, written, places[side], said[side]);
         }
     }
+    pending.add_to(new_totals);
     if (s.residual_step == 0) store(s.residual, MAX ? most : log(most));
 }

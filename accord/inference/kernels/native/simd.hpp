@@ -75,6 +75,14 @@ template <class R> INLINE bool any(Mask<R> mask) {
     return found != 0;
 #endif
 }
+template <class R> INLINE bool any_above(Lanes<R> a, Lanes<R> b) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(R) == 4) return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ) != 0;
+    else return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_GT_OQ) != 0;
+#else
+    return any<R>(a > b);
+#endif
+}
 template <class R> INLINE R reduce_max(Lanes<R> a) {
     R best = a[0];
     for (int l = 1; l < WIDTH<R>; ++l) best = a[l] > best ? a[l] : best;
@@ -191,46 +199,63 @@ template <class R, int N, int H = 1> INLINE void transpose(Lanes<R>* rows) {
     }
 }
 
+// Where rows of a matrix begin, in units of 8 bytes: an address is then one instruction.
+template <class R> using Places = Vec<uint32_t, WIDTH<R>>;
+template <class R> INLINE const R* row_at(const R* matrix, uint32_t place) {
+    return (const R*)((const char*)matrix + uint64_t(place) * 8);
+}
+template <class R> INLINE R* row_at(R* matrix, uint32_t place) { return (R*)((char*)matrix + uint64_t(place) * 8); }
+
 template <class V, int... L> INLINE auto concatenate(V a, V b, std::integer_sequence<int, L...>) {
     return __builtin_shufflevector(a, b, L...);
 }
-// The rows first, first + step, ... of a matrix, N numbers each, side by side in COUNT * N lanes.
-template <class R, int N, int COUNT>
-INLINE auto side_by_side(const R* matrix, int64_t stride, const int32_t* rows, int step) {
-    if constexpr (COUNT == 1) return load_as<Vec<R, N>>(matrix + int64_t(uint32_t(rows[0])) * stride);
+// The rows first, first + N, ... of a matrix, N numbers each, side by side in COUNT * N lanes.
+template <class R, int N, int COUNT> INLINE auto side_by_side(const R* matrix, const uint32_t* places) {
+    if constexpr (COUNT == 1) return load_as<Vec<R, N>>(row_at(matrix, places[0]));
+#if defined(__AVX512F__)
+    // Loads that leave other lanes alone need no shuffles.
+    else if constexpr (COUNT == 4 && N * sizeof(R) == 16) {
+        const auto row = [&](int c) { return _mm_loadu_ps((const float*)row_at(matrix, places[c * N])); };
+        __m512 rows = _mm512_castps128_ps512(row(0));
+        rows = _mm512_mask_broadcast_f32x4(rows, 0x00f0, row(1));
+        rows = _mm512_mask_broadcast_f32x4(rows, 0x0f00, row(2));
+        return (Lanes<R>)_mm512_mask_broadcast_f32x4(rows, 0xf000, row(3));
+    } else if constexpr (COUNT == 2 && N * sizeof(R) == 32) {
+        const auto row = [&](int c) { return _mm256_loadu_pd((const double*)row_at(matrix, places[c * N])); };
+        return (Lanes<R>)_mm512_insertf64x4(_mm512_castpd256_pd512(row(0)), row(1), 1);
+    }
+#endif
     else
-        return concatenate(side_by_side<R, N, COUNT / 2>(matrix, stride, rows, step),
-                           side_by_side<R, N, COUNT / 2>(matrix, stride, rows + step * (COUNT / 2), step),
+        return concatenate(side_by_side<R, N, COUNT / 2>(matrix, places),
+                           side_by_side<R, N, COUNT / 2>(matrix, places + N * (COUNT / 2)),
                            std::make_integer_sequence<int, COUNT * N>{});
 }
-// columns[k][l] = matrix[rows[l]][k] for k < N, where N is a power of two and at most the number of lanes.
-template <class R, int N> INLINE void gather(const R* matrix, int64_t stride, const int32_t* rows, Lanes<R>* columns) {
+// columns[k][l] = row l [k] for k < N, where N is a power of two and at most the number of lanes.
+template <class R, int N> INLINE void gather(const R* matrix, const uint32_t* places, Lanes<R>* columns) {
 #pragma GCC unroll 16
-    for (int i = 0; i < N; ++i) columns[i] = side_by_side<R, N, WIDTH<R> / N>(matrix, stride, rows + i, N);
+    for (int i = 0; i < N; ++i) columns[i] = side_by_side<R, N, WIDTH<R> / N>(matrix, places + i);
     transpose<R, N>(columns);
 }
-// The numbers S * N to S * N + N - 1 of a vector.
+// Rows of N numbers, from columns and in the order that `add_rows` takes them. Spoils the columns.
+template <class R, int N> INLINE void store_rows(R* to, Lanes<R>* columns) {
+    transpose<R, N>(columns);
+#pragma GCC unroll 16
+    for (int i = 0; i < N; ++i) store(to + i * WIDTH<R>, columns[i]);
+}
+// Add them to rows of a matrix; a row may be named more than once.
+template <class R, int N> INLINE void add_rows(R* matrix, const uint32_t* places, const R* from) {
+    constexpr int W = WIDTH<R>;
+#pragma GCC unroll 16
+    for (int l = 0; l < W; ++l) {
+        R* to = row_at(matrix, places[l]);
+        store(to, load_as<Vec<R, N>>(to) + load_as<Vec<R, N>>(from + l % N * W + l / N * N));
+    }
+}
+// Rows of N numbers from one vector, one after the other.
 template <class R, int N, int S, int... L> INLINE Vec<R, N> slice(Lanes<R> from, std::integer_sequence<int, L...>) {
     return __builtin_shufflevector(from, from, (S * N + L)...);
 }
-template <class R, int N, int S> INLINE Vec<R, N> slice(Lanes<R> from) {
-    return slice<R, N, S>(from, std::make_integer_sequence<int, N>{});
-}
-// Rows of N numbers from a vector, one after the other.
 template <class R, int N, int... S>
 INLINE void store_slices(R* to, int64_t stride, Lanes<R> from, std::integer_sequence<int, S...>) {
-    (store(to + S * stride, slice<R, N, S>(from)), ...);
-}
-template <class R, int N> INLINE void add_row(R* to, Vec<R, N> terms) { store(to, load_as<Vec<R, N>>(to) + terms); }
-template <class R, int N, int... S>
-INLINE void add_slices(R* matrix, int64_t stride, const int32_t* rows, Lanes<R> from,
-                       std::integer_sequence<int, S...>) {
-    (add_row<R, N>(matrix + int64_t(uint32_t(rows[S * N])) * stride, slice<R, N, S>(from)), ...);
-}
-// matrix[rows[l]][k] += columns[k][l]; a row may be named more than once. Spoils the columns.
-template <class R, int N> INLINE void scatter_add(R* matrix, int64_t stride, const int32_t* rows, Lanes<R>* columns) {
-    transpose<R, N>(columns);
-#pragma GCC unroll 16
-    for (int i = 0; i < N; ++i)
-        add_slices<R, N>(matrix, stride, rows + i, columns[i], std::make_integer_sequence<int, WIDTH<R> / N>{});
+    (store(to + S * stride, slice<R, N, S>(from, std::make_integer_sequence<int, N>{})), ...);
 }

@@ -50,32 +50,42 @@ constexpr int pad(int states) { return states <= 1 ? 1 : 2 * pad((states + 1) / 
 
 // ---- totals -------------------------------------------------------------------------------------------------------
 
-// P: numbers in a row where known when compiled, and then the stride is too, which saves a multiplication for each row.
-template <class R, int P>
-INLINE void gather_totals(const R* totals, int64_t stride, int padded, const int32_t* rows, Lanes<R>* out) {
-    constexpr int W = WIDTH<R>;
-    if constexpr (P > 0 && P <= W) gather<R, P>(totals, 2 * P, rows, out);
-    else
-        for (int k = 0; k < padded; k += W) gather<R, W>(totals + k, stride, rows, out + k);
+// Rows of one end of a block's edges. P: numbers in half a row where known when compiled, which saves multiplications.
+template <class R, int P> INLINE void find_rows(const int32_t* rows, int64_t stride, uint32_t* places) {
+    const uint32_t step = uint32_t((P > 0 ? 2 * P : stride) * sizeof(R) / 8);
+    store(places, load_as<Places<R>>((const uint32_t*)rows) * step);
 }
-// N of the P numbers in a row.
-template <class R, int N, int P>
-INLINE void add_totals(R* totals, int64_t stride, int count, const int32_t* rows, Lanes<R>* in) {
+template <class R, int P>
+INLINE void gather_totals(const R* totals, int padded, const uint32_t* places, Lanes<R>* out) {
     constexpr int W = WIDTH<R>;
-    if constexpr (N > 0 && N <= W) scatter_add<R, N>(totals, 2 * P, rows, in);
+    if constexpr (P > 0 && P <= W) gather<R, P>(totals, places, out);
     else
-        for (int k = 0; k < count; k += W) scatter_add<R, W>(totals + k, stride, rows, in + k);
+        for (int k = 0; k < padded; k += W) gather<R, W>(totals + k, places, out + k);
 }
 
-// How far the rows of a coming block are away; far enough for memory, near enough not to be evicted again.
+// Add to whole rows; a row may be named more than once. Spoils the columns.
+template <class R> INLINE void add_totals(R* totals, int count, const uint32_t* places, Lanes<R>* columns) {
+    constexpr int W = WIDTH<R>;
+    for (int k = 0; k < count; k += W) {
+        transpose<R, W>(columns + k);
+#pragma GCC unroll 16
+        for (int l = 0; l < W; ++l) {
+            R* to = row_at(totals + k, places[l]);
+            store(to, load(to) + columns[k + l]);
+        }
+    }
+}
+
+// How many blocks ahead the rows of targets are asked for: far enough for memory, near enough not to be evicted again.
+// Sources come in order where totals do not fit a core's own cache.
 constexpr int AHEAD = 6;
 template <class R> INLINE void prefetch_totals(const Sweep<R>& s, int64_t block, int64_t last) {
     if (!s.prefetch || block + AHEAD >= last) return;
     const int64_t lines = s.stride * int64_t(sizeof(R));
-    for (const int32_t* rows : {s.source + (block + AHEAD) * WIDTH<R>, s.target + (block + AHEAD) * WIDTH<R>})
-        for (int l = 0; l < WIDTH<R>; ++l)
-            for (int64_t line = 0; line < lines; line += 64)
-                __builtin_prefetch((const char*)(s.totals + rows[l] * s.stride) + line, 1);
+    const int32_t* rows = s.target + (block + AHEAD) * WIDTH<R>;
+    for (int l = 0; l < WIDTH<R>; ++l)
+        for (int64_t line = 0; line < lines; line += 64)
+            __builtin_prefetch((const char*)(s.totals + rows[l] * s.stride) + line, 1);
 }
 
 // ---- sums over states ---------------------------------------------------------------------------------------------
@@ -191,7 +201,6 @@ __attribute__((noinline)) void report_stuck(const Sweep<R>& s, int64_t block, in
 template <class R, bool MAX> void sweep_logs(const Sweep<R>& s, int64_t first, int64_t last) {
     constexpr int W = WIDTH<R>, ROOM = MAX_STATES;
     const int states = s.states, padded = s.padded;
-    const R* old_totals = s.totals;
     R* new_totals = s.totals + s.stride / 2;
     for (int64_t block = first; block < last; ++block) {
         const uint32_t live = s.live[block];
@@ -203,11 +212,13 @@ template <class R, bool MAX> void sweep_logs(const Sweep<R>& s, int64_t first, i
 
         // Cavity: take out what the other end said, or its own evidence echoes back. cavity[0] belongs to the source.
         Lanes<R> cavity[2][ROOM], said[2][ROOM];
+        alignas(64) uint32_t places[2][W];
+        for (int side = 0; side < 2; ++side) find_rows<R, 0>(ends[side], s.stride, places[side]);
         for (int side = 0; side < 2; ++side) {
             const R* heard = messages + (1 - side) * states * W;
-            gather_totals<R, 0>(old_totals, s.stride, padded, ends[1 - side], cavity[side]);
             Lanes<R> barred[ROOM];
-            gather_totals<R, 0>(old_totals + padded, s.stride, padded, ends[1 - side], barred);
+            gather_totals<R, 0>(s.totals, padded, places[1 - side], cavity[side]);
+            gather_totals<R, 0>(s.totals + padded, padded, places[1 - side], barred);
             for (int k = 0; k < states; ++k) {
                 Lanes<R> value = load(heard + k * W);
                 Lanes<R> count = barred[k] - (value == -INF<R> ? splat(R(1)) : Lanes<R>{});
@@ -286,8 +297,8 @@ template <class R, bool MAX> void sweep_logs(const Sweep<R>& s, int64_t first, i
                 infinities[k] = used ? (fresh[k] == -INF<R> ? splat(R(1)) : Lanes<R>{}) : Lanes<R>{};
                 fresh[k] = used ? weight * finite<R>(fresh[k]) : Lanes<R>{};
             }
-            add_totals<R, 0, 0>(new_totals + padded, s.stride, padded, ends[side], infinities);
-            add_totals<R, 0, 0>(new_totals, s.stride, padded, ends[side], fresh);
+            add_totals<R>(new_totals, padded, places[side], fresh);
+            add_totals<R>(new_totals + padded, padded, places[side], infinities);
         }
         R* residual = s.residual + block * s.residual_step;
         store(residual, larger<R>(load(residual), moved));

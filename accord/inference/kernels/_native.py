@@ -73,7 +73,7 @@ def unavailable() -> str | None:
 
 
 def needed_bytes(problem: Problem) -> int:
-    """Memory that `solve` takes on top of the field: messages out, and tables, messages and totals as the kernel has them.
+    """Memory that `solve` takes on top of the field: messages given back, and tables, messages and totals of its own.
 
     For fields without forbidden pairs and of moderate span; others take up to half as much again for tables of two and
     three states, and little more for larger ones. Small graphs and replicas are solved one after the other.

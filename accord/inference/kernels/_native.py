@@ -30,7 +30,7 @@ LARGE_BYTES = 2**28  # what a call takes is worth a note from here on
 
 
 class _Arguments(ctypes.Structure):
-    """Mirrors `Arguments` in native/propagate.cpp."""
+    """Mirrors `Arguments` in native/ways.hpp."""
 
     _fields_ = [
         *((name, ctypes.c_int64) for name in ("replicas", "nodes", "edges", "states", "graphs")),

@@ -61,11 +61,6 @@ template <class R> INLINE Lanes<R> magnitude(Lanes<R> a) {
     constexpr auto sign = std::numeric_limits<typename IntegerOf<R>::type>::min();
     return (Lanes<R>)((Mask<R>)a & ~(sign - Mask<R>{}));
 }
-// The magnitude of one number with the sign of another.
-template <class R> INLINE Lanes<R> with_sign(Lanes<R> value, Lanes<R> from) {
-    constexpr auto sign = std::numeric_limits<typename IntegerOf<R>::type>::min();
-    return (Lanes<R>)((Mask<R>)magnitude<R>(value) | ((Mask<R>)from & (sign - Mask<R>{})));
-}
 template <class R> INLINE bool any(Mask<R> mask) {
 #if defined(__AVX512F__)
     return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;

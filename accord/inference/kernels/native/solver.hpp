@@ -2,51 +2,9 @@
 #pragma once
 #include <cmath>
 
-#include "binary.hpp"
 #include "plan.hpp"
-#include "ratio.hpp"
 #include "team.hpp"
-
-extern "C" struct Arguments {
-    int64_t replicas, nodes, edges, states, graphs;
-    const int64_t *source, *target, *graph;  // [edges]
-    const void* node;                        // [replicas, nodes, states]
-    const void* edge;                        // [replicas, edges, states, states]
-    const void* appearance;                  // [appearance_replicas, edges], or null where all are 1
-    const void* start;                       // [replicas, 2 edges, states], or null
-    void* messages;                          // [replicas, 2 edges, states]
-    void* residual;                          // [replicas, graphs]
-    int64_t* sweeps;                         // [replicas, graphs]
-    int64_t appearance_replicas, max_sweeps, best, threads;
-    double damping, tolerance;
-    int64_t stuck;  // out: an arc that has no state left, or -1
-};
-
-// How a unit is solved: what its messages are, and what runs over them.
-enum class Way { BINARY, RATIO, LOGS };
-
-template <class R> struct Kernel {
-    void (*sweep)(const Sweep<R>&, int64_t first, int64_t last);
-    void (*advance)(R* totals, const R* base, int64_t first, int64_t last, int padded);
-};
-template <class R, Form FORM> Kernel<R> binary_kernel() { return {sweep_binary<R, FORM>, advance_binary<R, FORM>}; }
-template <class R, int K, bool MAX> Kernel<R> ratio_kernel() {
-    return {sweep_ratios<R, K, MAX>, advance<R, K == 0 ? 0 : pad(K), MAX>};
-}
-template <class R, bool MAX> Kernel<R> kernel_for(int states, Way way, Form form) {
-    if (way == Way::LOGS) return {sweep_logs<R, MAX>, advance<R, 0, true>};
-    switch (states) {
-        case 2: return MAX ? binary_kernel<R, Form::MAX>()
-                           : form == Form::LINEAR ? binary_kernel<R, Form::LINEAR>() : binary_kernel<R, Form::LOGS>();
-        case 3: return ratio_kernel<R, 3, MAX>();
-        case 4: return ratio_kernel<R, 4, MAX>();
-        case 5: return ratio_kernel<R, 5, MAX>();
-        case 6: return ratio_kernel<R, 6, MAX>();
-        case 7: return ratio_kernel<R, 7, MAX>();
-        case 8: return ratio_kernel<R, 8, MAX>();
-        default: return ratio_kernel<R, 0, MAX>();
-    }
-}
+#include "ways.hpp"
 
 // Memory for one unit and one replica at a time, and what is done with it.
 template <class R> class Solver {

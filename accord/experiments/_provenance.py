@@ -23,6 +23,7 @@ def provenance(device: torch.device | None = None) -> dict[str, str]:
         **library_versions(),
         "python": platform.python_version(),
         "device": f"{device.type}: {name}",
+        "matrix products": torch.get_float32_matmul_precision(),  # torch's word: "high" is tf32 on a GPU
         "commit": _commit(),
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
     }

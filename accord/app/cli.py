@@ -172,15 +172,22 @@ def report(run: RunArgument) -> None:
 
 @app.command()
 def reproduce(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="citation: GNN against SPN; methods: all methods.")],
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="citation: GNN against SPN; methods: all methods; convergence: the maximin game with and without "
+            "proxy; run-time: GNN, SPN and CRF, as ratios.",
+        ),
+    ],
     benchmark: Annotated[
-        list[str] | None, typer.Option(help="Only these data sets; may be repeated.", show_default="all three")
+        list[str] | None, typer.Option(help="Only these data sets; may be repeated.", show_default="the table's")
     ] = None,
     encoder: Annotated[
         list[str] | None, typer.Option(help="Only these encoders; may be repeated.", show_default="the table's")
     ] = None,
     preset: Annotated[
-        list[str] | None, typer.Option(help="Only these presets; may be repeated.", show_default="accord, paper")
+        list[str] | None, typer.Option(help="Only these presets; may be repeated.", show_default="the table's")
     ] = None,
     method: Annotated[
         list[str] | None,

@@ -7,10 +7,15 @@ from typing import Any
 from rich.console import Console
 
 from accord.errors import OptionError
-from accord.experiments import reproduce_citation, reproduce_methods
+from accord.experiments import reproduce_citation, reproduce_convergence, reproduce_methods, reproduce_run_time
 from accord.learning import Row
 
-TABLES: dict[str, Callable[..., str]] = {"citation": reproduce_citation, "methods": reproduce_methods}
+TABLES: dict[str, Callable[..., str]] = {
+    "citation": reproduce_citation,
+    "convergence": reproduce_convergence,
+    "methods": reproduce_methods,
+    "run-time": reproduce_run_time,
+}
 
 
 def reproduce_table(
@@ -25,8 +30,8 @@ def reproduce_table(
     """Run a table, telling what is being done, and return it as Markdown."""
     if table not in TABLES:
         raise OptionError(f"reproduce: there is no table {table!r}. Choose one of {sorted(TABLES)}.")
-    if table == "citation" and chosen.get("rows"):
-        raise OptionError("reproduce citation: its rows are GNN and SPN. Leave --method out, or choose table methods.")
+    if table != "methods" and chosen.get("rows"):
+        raise OptionError(f"reproduce {table}: only table methods has rows to choose from. Leave --method out.")
     options: dict[str, Any] = {name: tuple(values) for name, values in chosen.items() if values}
 
     def announce(job: str, row: Row | None) -> None:

@@ -38,15 +38,18 @@ def train_stage(
     """
     done = history[-1]["epoch"] if history else 0
 
-    def follow(row: Row) -> None:
-        if report is not None and is_new(row):
-            report({**row, "epoch": row["epoch"] + done})
+    def shifted(row: Row) -> Row:
+        """A row as it is told: what a stage starts from is told together with what the last one ended with."""
+        before = history[-1] if history and row["epoch"] == 0 else {}
+        return {**before, **row, "epoch": row["epoch"] + done}
 
-    def is_new(row: Row) -> bool:
-        return not done or row["epoch"] > 0  # what a stage starts from, the last one has shown
+    def follow(row: Row) -> None:
+        if report is not None:
+            report(shifted(row))
 
     trainer = Trainer(objective, replicas, options, folder, follow, trained)
     trainer.fit(train, validation)
-    history += [{**row, "epoch": row["epoch"] + done} for row in trainer.history if is_new(row)]
+    rows = [shifted(row) for row in trainer.history]
+    history[-1:] = rows  # the first of them holds what it replaces
     device: torch.device = trainer.fabric.device
     return device

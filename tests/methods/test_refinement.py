@@ -47,6 +47,7 @@ def test_refinement_keeps_the_combination_and_never_loses_on_validation():
     assert bool((scores[1] >= scores[0]).all())
     assert [row["epoch"] for row in after.history] == list(range(0, 45, 5))
     assert "field_loss" in after.history[-1] and "node_loss" in after.history[4]
+    assert {"node_score", "field_score"} <= after.history[4].keys()  # where one stage ends and the next begins
 
 
 def test_the_game_raises_the_likelihood_of_the_training_labels():
@@ -79,7 +80,7 @@ def test_a_refined_run_that_was_stopped_goes_on(tmp_path):
 
     with pytest.raises(Stop):
         StructuredProxyNetwork(REFINED).fit(TRAIN, VAL, SHAPE, Replicas((0,)), tmp_path, stop)
-    assert rows == 8
+    assert rows == 9  # what the second stage starts from is told once more
     again = StructuredProxyNetwork(REFINED).fit(TRAIN, VAL, SHAPE, Replicas((0,)), tmp_path)
     assert again.history == whole.history
     assert all(torch.equal(again.tensors()[name], value) for name, value in whole.tensors().items())

@@ -25,8 +25,8 @@ INTRODUCTION = """# Citation sets: GNN against the SPN built on it
 Written by `accord reproduce citation`. Test accuracy in percent, mean ± standard deviation over seeds; *graph*: every
 node of a test graph right; *unseen*: nodes that occur in no training graph (ego networks overlap). GNN and SPN share
 the node network, so each seed is a pair; p is a two-sided paired t-test on graph accuracy. All choices were made on
-validation data. The paper's figures (10 seeds) are beside ours. Configuration, seeds, versions and hardware are in the
-json files; results of 2026-11-15 were computed from a copy without history, so they name no commit.
+validation data. The paper's figures (10 seeds) are beside ours. Configuration, seeds, versions, hardware and commit are
+in the json files.
 
 """
 

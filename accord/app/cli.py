@@ -150,13 +150,15 @@ def evaluate(
 ) -> None:
     """Score a trained model on labelled graphs: GNN alone, edge network alone, both jointly."""
     from accord.app.evaluate import evaluate_run
-    from accord.app.runs import open_run, write_text
+    from accord.app.runs import RESULTS, open_run, write_text
     from accord.app.scoring import score_table
 
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)  # before the work: what fails should fail early
-    scores, count = evaluate_run(open_run(run), data, split)
-    output().print(score_table(scores, f"{Path(data).name}: {count} graph{'s' if count != 1 else ''}"))
+    opened = open_run(run)
+    scores, count = evaluate_run(opened, data, split)
+    titles = (opened.read(RESULTS) or {}).get("titles")
+    output().print(score_table(scores, f"{Path(data).name}: {count} graph{'s' if count != 1 else ''}", titles))
     if out is not None:
         write_text(out, json.dumps(scores, indent=1) + "\n")
 

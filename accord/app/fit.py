@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 
 from accord.app.cases import choose_cases
-from accord.app.labelling import label_graphs
+from accord.app.labelling import OWN_TITLES, label_graphs
 from accord.app.progress import TrainingProgress
 from accord.app.report import write_report
 from accord.app.runs import CASES, CHECKPOINT, REPORT, RESULTS, SEEN, Run, start_run
@@ -166,7 +166,7 @@ def evaluate_once(
         return {"chosen": chosen}
     labelled = label_graphs(model, test)
     scores = score_parts(labelled, unseen_nodes(source.bench.train, test))
-    said: dict[str, Any] = {}
+    said: dict[str, Any] = {"titles": OWN_TITLES[model.method]} if model.method in OWN_TITLES else {}
     if comparison is not None:
         scores |= comparison.rows(model, source)
         scores = {name: scores[name] for name in comparison.titles}

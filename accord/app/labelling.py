@@ -20,6 +20,7 @@ JOINT = {
     "smooth": "smoothed GNN",
 }  # the whole model, by method
 TITLES = {"gnn": "GNN", "edge": "edge GNN", **JOINT}
+OWN_TITLES = {"crf": {"gnn": "node scores alone", "edge": "edge scores alone"}}  # parts that were never trained alone
 
 
 @dataclass(frozen=True, eq=False)

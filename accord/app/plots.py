@@ -87,5 +87,5 @@ def draw_reliability(
             axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
             axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         diagram.set(xlim=(0, 1), ylim=(0, 1))
-        counts.legend(loc="upper left")
+        counts.legend(loc="best")
         return to_png(figure)

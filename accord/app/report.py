@@ -1,6 +1,6 @@
 """report.html: what a run found, from what it left in its folder; the data is not needed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,16 @@ from accord.app.progress import read_metrics
 from accord.app.runs import CASES, CURVES, METRICS, REPORT, RESULTS, Run, flatten, write_bytes, write_text
 from accord.app.scoring import Scores, score_rows
 from accord.app.themes import DARK, LIGHT, Theme
+from accord.learning import Row
 
-CURVES_CAPTION = {
-    level: f"Scores: {what} by the node network alone; edges with both ends right by the edge network. Dots mark what "
-    "was kept: each network at its best."
-    for level, what in (("node", "nodes that are right"), ("graph", "graphs with every node right"))
+RIGHT = {"node": "nodes that are right", "graph": "graphs with every node right"}
+SCORED_BY = {  # what a curve's score says, by its name in the metrics
+    "node": "{right} by the node network alone",
+    "edge": "edges with both ends right by the edge network",
+    "shared": "the mean of {right} and edges with both ends right",
+    "label": "{right} by the label network, given the node network's labels of the neighbours",
+    "field": "{right} by the joint labels of the whole field",
 }
-
-
 MEANINGS = {
     "spn": "SPN: both combined in one field and decoded jointly.",
     "crf": "CRF: their scores as potentials of one field, trained as a whole and decoded jointly.",
@@ -40,12 +42,18 @@ def write_report(run: Run) -> Path:
     if rows:
         light, dark = draw_curves(rows, LIGHT), draw_curves(rows, DARK)
         write_bytes(run.path / CURVES, light)
-        caption = page.caption(CURVES_CAPTION[run.config["settings"]["level"]])
+        caption = page.caption(_curves_caption(rows, run.config["settings"]["level"]))
         body.append(page.section("Learning", page.picture(light, dark, "learning curves"), caption))
     body += [_settings(run, results), _footer(run, results)]
     path = run.path / REPORT
     write_text(path, page.page(f"Accord: {run.config['data']['name']}", body))
     return path
+
+
+def _curves_caption(rows: Sequence[Row], level: str) -> str:
+    shown = dict.fromkeys(key.removesuffix("_score") for row in rows for key in row if key.endswith("_score"))
+    said = [SCORED_BY[name].format(right=RIGHT[level]) for name in shown]
+    return f"Scores: {'; '.join(said)}. Dots mark what was kept: each at its best."
 
 
 def _heading(run: Run, results: dict[str, Any]) -> str:
@@ -66,12 +74,12 @@ def _table(results: dict[str, Any], run: Run) -> str:
             "Test graphs", page.paragraph("There are no labelled test graphs, so there is nothing to compare.")
         )
     columns, rows = score_rows(scores, results.get("titles"))
-    joint = joint_part(scores)
+    joint, titles = joint_part(scores), TITLES | results.get("titles", {})
     best = list(scores).index(joint or "gnn")
     notes = [
         results.get("note")
-        or "GNN: the node network alone, each node by itself. "
-        + ("Edge GNN: the edge network alone, its tables summed at each node. " if "edge" in scores else "")
+        or f"{titles['gnn']}: the node network alone, each node by itself. "
+        + (f"{titles['edge']}: the edge network alone, its tables summed at each node. " if "edge" in scores else "")
         + MEANINGS.get(joint or "", ""),
         "Graph accuracy: share of graphs with every node right. Calibration error: gap between confidence and "
         "accuracy, lower is better.",

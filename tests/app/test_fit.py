@@ -186,3 +186,24 @@ def test_data_that_is_not_there(tmp_path):
     assert "is neither a folder nor a benchmark" in said and "cora*" in said and "digits" in said
     (tmp_path / "train").mkdir()
     assert "train: the folder is empty" in refused("fit", tmp_path, *QUICK)
+
+
+@pytest.mark.parametrize(
+    ("method", "parts", "said"),
+    [
+        ("crf", ["gnn", "edge", "crf"], "node scores alone"),
+        ("gmnn", ["gnn", "gmnn"], "label network"),
+        ("smooth", ["gnn", "smooth"], "Smoothed GNN"),
+        ("spn", ["gnn", "edge", "spn"], "joint labels of the whole field"),
+    ],
+)
+def test_every_method_can_be_trained_shown_and_used(method, parts, said, data_folder, tmp_path):
+    refine = ["--refine", "--set", "refinement.max_epochs=5"] if method == "spn" else []
+    done = call("fit", data_folder, "--method", method, *refine, *QUICK, "--run", tmp_path / "run")
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert list(results["test"]) == parts
+    assert said in (tmp_path / "run" / "report.html").read_text()
+    assert "Report:" in done.stdout
+    again = call("evaluate", tmp_path / "run", data_folder).stdout
+    assert f"{100 * results['test'][parts[-1]]['node_accuracy']:.1f} %" in again
+    assert call("predict", tmp_path / "run", data_folder / "test" / "g01.npz").stdout.startswith("node,")

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from accord.errors import GraphError
 from accord.estimator import NodeClassifier
 from accord.graphs import GraphBatch, Topology
-from accord.methods import Networks
+from accord.methods import NetworkPair
 
 CHUNK_NUMBERS = 2**25  # of edge tables solved at once; the sweeps hold a few times as much
 JOINT = {
@@ -55,7 +55,7 @@ def _label(model: NodeClassifier, graphs: list[Data]) -> tuple[dict[str, Tensor]
     alone = model.model_.node_logits(batch).softmax(-1)
     probabilities = {"gnn": alone}
     labels = {"gnn": alone.argmax(-1)}
-    if isinstance(model.model_, Networks):
+    if isinstance(model.model_, NetworkPair):
         probabilities["edge"] = edge_marginals(model.model_.edge_logits(batch), batch.topology)
         labels["edge"] = probabilities["edge"].argmax(-1)
     if model.method in JOINT:

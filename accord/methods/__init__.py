@@ -5,7 +5,7 @@ from accord.methods._crf import CRF, CRFModel
 from accord.methods._gmnn import GMNN, GMNNModel
 from accord.methods._gnn import GNN, GNNModel
 from accord.methods._model import FieldModel, Method, Shape
-from accord.methods._networks import Networks
+from accord.methods._networks import NetworkPair, Networks
 from accord.methods._presets import PRESETS, preset_features, preset_recipe
 from accord.methods._recipe import Recipe
 from accord.methods._saving import library_versions, read_model, write_model
@@ -31,6 +31,7 @@ __all__ = [
     "GMNNModel",
     "GNNModel",
     "Method",
+    "NetworkPair",
     "Networks",
     "ProxyModel",
     "Recipe",

@@ -18,15 +18,14 @@ from accord.learning import (
     pseudolikelihood_loss,
     raw_field,
 )
-from accord.methods._model import Shape
-from accord.methods._networks import Networks, build_parts, part_options
-from accord.methods._recipe import Recipe
+from accord.methods._model import Method, Shape
+from accord.methods._networks import NetworkPair, build_parts, part_options
 from accord.methods._stage import train_stage
 
 SWEEPS = 20  # of max-product on graphs with loops, as everywhere else in selection
 
 
-class CRFModel(Networks):
+class CRFModel(NetworkPair):
     """Node network and edge network (or one for both), whose scores are potentials as they are."""
 
     def __init__(self, parts: dict[str, nn.Module], damping: float) -> None:
@@ -51,16 +50,8 @@ class CRFModel(Networks):
         return propagate(field, semiring=semiring, damping=0.0 if field.peeling.is_forest else self.damping)
 
 
-class CRF:
+class CRF(Method):
     """Trains the field as a whole, by the maximin game or by pseudolikelihood."""
-
-    def __init__(self, recipe: Recipe, level: str = "node") -> None:
-        self.recipe, self.level = recipe, level
-
-    @property
-    def epochs(self) -> int:
-        """How many epochs a whole fit takes."""
-        return self.recipe.training.max_epochs
 
     def build(self, shape: Shape, replicas: Replicas) -> CRFModel:
         """An untrained model."""

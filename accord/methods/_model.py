@@ -1,5 +1,6 @@
 """What all trained methods are: graphs in, a field for every replica out."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,20 +61,22 @@ class FieldModel(Protocol):
         ...
 
 
-class Method(Protocol):
+class Method(ABC):
     """A way to train such a model."""
 
-    def __init__(self, recipe: Recipe, level: str = "node") -> None: ...
+    def __init__(self, recipe: Recipe, level: str = "node") -> None:
+        self.recipe, self.level = recipe, level
 
     @property
     def epochs(self) -> int:
         """How many epochs a whole fit takes, all stages together."""
-        ...
+        return self.recipe.training.max_epochs
 
+    @abstractmethod
     def build(self, shape: Shape, replicas: Replicas) -> FieldModel:
         """An untrained model."""
-        ...
 
+    @abstractmethod
     def fit(
         self,
         train: Sequence[Data],
@@ -84,4 +87,3 @@ class Method(Protocol):
         report: Report | None = None,
     ) -> FieldModel:
         """Train on `train`, choose on `validation`; nothing else is looked at."""
-        ...

@@ -1,13 +1,16 @@
-"""What methods with a field share: a node network and an edge network, or one for both."""
+"""What trained models are made of: a node network, and for a field an edge network, or one for both."""
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from accord.encoders import ReplicaLinear, Scorer
 from accord.errors import OptionError
+from accord.field import PairwiseField
 from accord.graphs import GraphBatch
+from accord.inference import Beliefs, Semiring, propagate
 from accord.learning import (
     EDGE_KEY,
     EdgePart,
@@ -24,28 +27,16 @@ from accord.methods._recipe import Recipe
 
 
 class Networks:
-    """Trained networks called "node" and "edge", or one called "shared"; subclasses make a field of their scores."""
+    """Trained networks by name; one is called "node", or "shared" where it serves nodes and edges."""
 
-    def __init__(self, parts: dict[str, nn.Module]) -> None:
-        self.parts = parts
+    def __init__(self, parts: Mapping[str, nn.Module]) -> None:
+        self.parts = dict(parts)
         self.history: list[Row] = []
 
     @torch.no_grad()
-    def logits(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
-        """Scores [R, nodes, states] and [R, edges, states, states]."""
-        node, edge = network_logits(self.parts, batch)
-        return node.float(), edge.float()
-
-    @torch.no_grad()
     def node_logits(self, batch: GraphBatch) -> Tensor:
-        """Scores [R, nodes, states] of the node network: the GNN that the field is built on."""
+        """Scores [R, nodes, states] of the node network, each node by itself."""
         logits: Tensor = self.parts["shared"](batch)[0] if "shared" in self.parts else self.parts["node"](batch)
-        return logits.float()
-
-    @torch.no_grad()
-    def edge_logits(self, batch: GraphBatch) -> Tensor:
-        """Scores [R, edges, states, states] of the edge network."""
-        logits: Tensor = self.parts["shared"](batch)[1] if "shared" in self.parts else self.parts["edge"](batch)
         return logits.float()
 
     @property
@@ -62,10 +53,51 @@ class Networks:
         """Weights of the networks."""
         return {f"{part}/{name}": value for part in self.parts for name, value in learned(self.parts[part]).items()}
 
+    @torch.no_grad()
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Put them back."""
-        for name, part in self.parts.items():
-            load_parameters(part, tensors, f"{name}/")
+        for part, network in self.parts.items():
+            for name, value in learned(network).items():
+                value.copy_(tensors[f"{part}/{name}"])
+
+
+class NetworkPair(Networks):
+    """Networks called "node" and "edge", or one called "shared"; subclasses make a field of their scores."""
+
+    @torch.no_grad()
+    def logits(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """Scores [R, nodes, states] and [R, edges, states, states]."""
+        node, edge = network_logits(self.parts, batch)
+        return node.float(), edge.float()
+
+    @torch.no_grad()
+    def edge_logits(self, batch: GraphBatch) -> Tensor:
+        """Scores [R, edges, states, states] of the edge network."""
+        logits: Tensor = self.parts["shared"](batch)[1] if "shared" in self.parts else self.parts["edge"](batch)
+        return logits.float()
+
+
+class FlatModel(Networks, ABC):
+    """A model whose labels have no bonds between them: its field has edge tables of zeros."""
+
+    @abstractmethod
+    def log_probabilities(self, batch: GraphBatch) -> Tensor:
+        """Log-probabilities [R, nodes, states] of each node's label."""
+
+    def field(self, batch: GraphBatch) -> PairwiseField:
+        """Node marginals, and edge tables of zeros."""
+        node, topology = self.log_probabilities(batch), batch.topology
+        states = node.shape[-1]
+        flat = node.new_zeros(()).expand(topology.num_edges, states, states)
+        return PairwiseField(topology.edge_index, node, flat, topology.graph, topology.num_graphs)
+
+    def labels(self, batch: GraphBatch) -> Tensor:
+        """Each node's best state [R, nodes]."""
+        return self.log_probabilities(batch).argmax(-1)
+
+    def beliefs(self, batch: GraphBatch, semiring: Semiring) -> Beliefs:
+        """Beliefs of a field without bonds."""
+        return propagate(self.field(batch), semiring=semiring)
 
 
 def build_node_part(recipe: Recipe, shape: Shape, replicas: Replicas) -> NodePart:
@@ -102,10 +134,3 @@ def edge_keys(replicas: Replicas) -> Sequence[int]:
 
 def _scorer(recipe: Recipe, channels: int, shape: Shape, replicas: Replicas) -> Scorer:
     return recipe.scorer.build(channels, shape.num_states, edge_keys(replicas), shape.edge_attributes)
-
-
-@torch.no_grad()
-def load_parameters(module: nn.Module, tensors: dict[str, Tensor], prefix: str) -> None:
-    """Copy tensors called `prefix + name` into a module."""
-    for name, value in learned(module).items():
-        value.copy_(tensors[prefix + name])

@@ -3,54 +3,41 @@
 The other half corrects by labels known on the same graph, of which new graphs have none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn.models import LabelPropagation
 
-from accord.field import PairwiseField
 from accord.graphs import GraphBatch
-from accord.inference import Beliefs, Semiring, propagate
 from accord.learning import Replicas, Report, rank
-from accord.methods._gnn import GNN, GNNModel, flat_field
-from accord.methods._model import Shape
-from accord.methods._recipe import Recipe
+from accord.methods._gnn import GNN
+from accord.methods._model import Method, Shape
+from accord.methods._networks import FlatModel
 
+SMALLEST = 1e-30  # probability, so that logs stay finite
 # Candidates (rounds, share taken from the neighbours in each); the first, no smoothing, wins ties.
 CANDIDATES = ((0, 0.0), *product((1, 2, 10, 50), (0.1, 0.3, 0.5, 0.7, 0.9)))
 
 
-class SmoothedModel(GNNModel):
+class SmoothedModel(FlatModel):
     """A node network and how much its predictions are smoothed."""
 
-    def __init__(self, gnn: GNNModel, candidate: Tensor) -> None:
-        super().__init__(gnn.node)
+    def __init__(self, parts: Mapping[str, nn.Module], candidate: Tensor) -> None:
+        super().__init__(parts)
         self.candidate = candidate  # [R], numbers in CANDIDATES
 
-    def probabilities(self, batch: GraphBatch) -> Tensor:
-        """Smoothed probabilities [R, nodes, states]."""
+    def log_probabilities(self, batch: GraphBatch) -> Tensor:
+        """Smoothed [R, nodes, states]."""
         alone = self.node_logits(batch).softmax(-1)
         smoothed = alone.clone()
         for number in self.candidate.unique().tolist():
             mine = self.candidate == number
             smoothed[mine] = smooth(alone[mine], batch, *CANDIDATES[int(number)])
-        return smoothed
-
-    def field(self, batch: GraphBatch) -> PairwiseField:
-        """Smoothed marginals, and edge tables of zeros."""
-        return flat_field(self.probabilities(batch).clamp_min(1e-30).log(), batch)
-
-    def labels(self, batch: GraphBatch) -> Tensor:
-        """Each node's best state after smoothing [R, nodes]."""
-        return self.probabilities(batch).argmax(-1)
-
-    def beliefs(self, batch: GraphBatch, semiring: Semiring) -> Beliefs:
-        """Beliefs of a field without bonds."""
-        return propagate(self.field(batch), semiring=semiring)
+        return smoothed.clamp_min(SMALLEST).log()
 
     def to(self, device: torch.device) -> None:
         """Move the network and the choice."""
@@ -64,24 +51,16 @@ class SmoothedModel(GNNModel):
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Put them back."""
         super().load(tensors)
-        self.candidate = tensors["candidate"].to(next(self.node.parameters()).device)
+        self.candidate = tensors["candidate"].to(self.device)
 
 
-class SmoothedGNN:
+class SmoothedGNN(Method):
     """Trains a node network, then chooses on validation data how much to smooth."""
-
-    def __init__(self, recipe: Recipe, level: str = "node") -> None:
-        self.recipe, self.level = recipe, level
-
-    @property
-    def epochs(self) -> int:
-        """How many epochs a whole fit takes."""
-        return self.recipe.training.max_epochs
 
     def build(self, shape: Shape, replicas: Replicas) -> SmoothedModel:
         """An untrained model that does not smooth."""
-        gnn = GNN(self.recipe, self.level).build(shape, replicas)
-        return SmoothedModel(gnn, torch.zeros(replicas.count, dtype=torch.long))
+        nothing = torch.zeros(replicas.count, dtype=torch.long)
+        return SmoothedModel(GNN(self.recipe, self.level).build(shape, replicas).parts, nothing)
 
     def fit(
         self,
@@ -94,14 +73,14 @@ class SmoothedGNN:
     ) -> SmoothedModel:
         """Train on `train`; keep the best network and choose the smoothing on `validation`."""
         gnn = GNN(self.recipe, self.level).fit(train, validation, shape, replicas, folder, report)
-        held_out = GraphBatch.collate(validation).to(next(gnn.node.parameters()).device)
+        held_out = GraphBatch.collate(validation).to(gnn.device)
         assert held_out.y is not None  # the trainer has refused graphs without labels
         alone, targets = gnn.node_logits(held_out).softmax(-1), replicas.targets(held_out.y)
         ranks = [
             rank(smooth(alone, held_out, *candidate).argmax(-1), targets, held_out.topology, self.level)
             for candidate in CANDIDATES
         ]
-        model = SmoothedModel(gnn, torch.stack(ranks).argmax(0))
+        model = SmoothedModel(gnn.parts, torch.stack(ranks).argmax(0))
         model.history = gnn.history
         return model
 

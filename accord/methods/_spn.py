@@ -11,14 +11,13 @@ from accord.field import PairwiseField
 from accord.graphs import GraphBatch
 from accord.inference import Beliefs, Semiring
 from accord.learning import Chosen, ProxyObjective, Replicas, Report, choose_combination, fit_combination
-from accord.methods._model import Shape
-from accord.methods._networks import Networks, build_parts, part_options
-from accord.methods._recipe import Recipe
+from accord.methods._model import Method, Shape
+from accord.methods._networks import NetworkPair, build_parts, part_options
 from accord.methods._refinement import refine
 from accord.methods._stage import train_stage
 
 
-class ProxyModel(Networks):
+class ProxyModel(NetworkPair):
     """Node network and edge network (or one for both), and how they combine."""
 
     def __init__(self, parts: dict[str, nn.Module], chosen: Chosen, damping: float) -> None:
@@ -52,11 +51,8 @@ class ProxyModel(Networks):
         self.chosen = Chosen(**{name: tensors[f"chosen/{name}"].to(self.device) for name in self.chosen.tensors()})
 
 
-class StructuredProxyNetwork:
+class StructuredProxyNetwork(Method):
     """Solves the proxy problem, chooses how the networks combine, and refines the field where that is asked for."""
-
-    def __init__(self, recipe: Recipe, level: str = "node") -> None:
-        self.recipe, self.level = recipe, level
 
     @property
     def epochs(self) -> int:

@@ -35,7 +35,7 @@ def test_the_label_network_does_not_see_a_nodes_own_label():
     model = GMNN(RECIPE).build(SHAPE, Replicas((0,)))
     labels = torch.rand(1, len(batch.y), 3, requires_grad=True)
     for node in range(len(batch.y)):
-        (gradient,) = torch.autograd.grad(model.label(batch, labels)[0, node].sum(), labels)
+        (gradient,) = torch.autograd.grad(model.parts["label"](batch, labels)[0, node].sum(), labels)
         source, target = batch.topology.edge_index
         neighbours = torch.cat([source[target == node], target[source == node]])
         touched = gradient[0].abs().sum(-1).nonzero().flatten()
@@ -58,7 +58,7 @@ def test_missing_labels_are_filled_in_by_the_inference_network():
     model = GMNN(RECIPE).build(SHAPE, Replicas((0,)))
     targets = batch.y.clone()
     targets[::2] = -1
-    known = known_labels(model.node, batch, targets[None])
+    known = known_labels(model.parts["node"], batch, targets[None])
     assert_close(known[:, ::2], model.node_logits(batch).softmax(-1)[:, ::2])
     assert_close(known[0, 1::2], torch.nn.functional.one_hot(batch.y[1::2], 3).float())
 
@@ -67,12 +67,13 @@ def test_the_inference_network_learns_from_the_label_network_too():
     """With the label network sure of one state everywhere, its pupil's loss falls as it agrees."""
     batch = GraphBatch.collate(TRAIN[:5])
     model = GMNN(RECIPE).build(SHAPE, Replicas((0,)))
-    objective = InferenceObjective(model.node, model.label, PartOptions(), "node")
+    label = model.parts["label"]
+    objective = InferenceObjective(model.parts["node"], label, PartOptions(), "node")
     losses = []
     for state in range(3):
         with torch.no_grad():
-            model.label.head.weight.zero_()
-            model.label.head.bias.copy_(50.0 * torch.nn.functional.one_hot(torch.tensor([state]), 3))
+            label.head.weight.zero_()
+            label.head.bias.copy_(50.0 * torch.nn.functional.one_hot(torch.tensor([state]), 3))
         losses.append(objective.losses(batch, batch.y[None], Noise(torch.tensor([0]), 0))["node"])
     logs = model.node_logits(batch).log_softmax(-1).mean(1)[0]
     assert_close(torch.cat(losses) - losses[0], -(logs - logs[0]) / 2, rtol=1e-4, atol=1e-5)

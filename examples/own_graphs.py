@@ -21,7 +21,7 @@ def ring(seed: int, opinions: int = 3) -> Data:
 
 
 train, test = [ring(seed) for seed in range(80)], [ring(seed) for seed in range(1000, 1200)]
-for method in ("gnn", "spn"):
+for method in ("gnn", "smooth", "gmnn", "crf", "spn"):
     model = accord.NodeClassifier(method=method, encoder="mlp", level="graph", max_epochs=60)
     model.fit(train)  # a fifth of the graphs is held out to choose by
     print(f"{method}: {model.score(test, level='node'):.1%} of nodes, {model.score(test):.1%} of graphs all right")

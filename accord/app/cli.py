@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from accord.app.bench_cli import bench_app
 from accord.app.console import Commands, messages, output
 
 HELP = (
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="What benchmark data there is.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+app.add_typer(bench_app, name="bench", no_args_is_help=True)
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `accord fit` made.")]
 

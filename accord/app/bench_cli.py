@@ -1,0 +1,58 @@
+"""`accord bench`: how fast things are on this machine. Each study is one command here and a file beside this one."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from accord.app.console import INTERRUPTED, messages, output
+
+bench_app = typer.Typer(help="How fast things are on this machine, and next to what else there is.")
+
+
+@bench_app.callback()
+def choose() -> None:
+    """How fast things are on this machine, and next to what else there is."""
+
+
+@bench_app.command("inference")
+def bench_inference(
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            help="Which, as a,c,d. a: 20k nodes, 100k edges, K=3. b: 20k, 1M, K=2. c: 5,000 tiny graphs, K=7. "
+            "d: 200x200 grid, K=16. e: 1M, 5M, K=3. f: 20k, 100k, K=40. g: 1M, 10M, K=3. h: 1M, 10M, K=16.",
+            show_default="a to f, on cuda a to h",
+        ),
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    semiring: Annotated[str, typer.Option(help="sum (marginals) or max (best labels).")] = "sum",
+    peers: Annotated[
+        bool, typer.Option("--peers/--no-peers", help="Time plain torch, torch.compile and PGMax as well.")
+    ] = True,
+    repeats: Annotated[int, typer.Option(min=1, help="Every figure is the median of so many.")] = 5,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads, for all.", show_default="torch's")] = None,
+    linear: Annotated[
+        bool, typer.Option("--linear", help="Instead: time and memory from 10^4 to 10^7 edges, K=3.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the figures, table and plot, written as they come.")] = Path(
+        "runs/bench-inference"
+    ),
+) -> None:
+    """Time a sweep of belief propagation next to its peers and to what memory allows. Takes minutes."""
+    from accord.app.bench_inference import BenchOptions, compare_peers
+    from accord.app.bench_inference_linear import measure_growth
+
+    options = BenchOptions(device=device, semiring=semiring, peers=peers, repeats=repeats, threads=threads)
+    out.mkdir(parents=True, exist_ok=True)  # before the work: what fails should fail early
+    try:
+        if linear:
+            shown = measure_growth(options, out, messages())
+        else:
+            shown = compare_peers(workload, options, out, messages())
+    except KeyboardInterrupt as stop:
+        messages().print(f"[yellow]Stopped.[/] What was measured so far is in {out}.", soft_wrap=True)
+        raise typer.Exit(INTERRUPTED) from stop
+    for part in shown:
+        output().print(part)
+    messages().print(f"Written to {out}", soft_wrap=True)

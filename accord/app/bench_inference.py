@@ -139,7 +139,7 @@ def measure_workload(
         times[name], beliefs = measure_peer(peer, field, options)
         if name == OURS:
             expected = beliefs
-            # Once more, and the faster counts: a bound that was disturbed is none.
+            # Once more, and the faster counts, in case that others used the machine.
             bandwidth = max(bandwidth, copy_bandwidth(moved, options.device, options.repeats))
             row["copy_bandwidth"] = bandwidth
             row["bound"], row["memory_bound"] = moved / bandwidth, moved / memory_bandwidth
@@ -183,7 +183,7 @@ def _measure(peer: Peer, field: PairwiseField, options: BenchOptions) -> tuple[R
 
     seconds = seconds_of(prepare, options.device)
     try:
-        taken = time_sweeps(prepared.run, options.device, options.repeats, prepared.fewest)
+        taken = time_sweeps(prepared.run, options.device, options.repeats, prepared.fewest, prepared.compiles)
         beliefs = prepared.beliefs(prepared.run(CHECKED_SWEEPS)).clone()
     finally:
         prepared.close()
@@ -209,7 +209,8 @@ def _say(time: Row) -> str:
     if "skipped" in time:
         return f"[dim]left out: {time['skipped']}[/]"
     doubt = "" if time.get("agrees", True) else f"  [yellow]beliefs differ by {time['difference']:.2g}[/]"
-    return f"{say_seconds(time['sweep']):>9} a sweep{doubt}"
+    noise = "  [dim]noisy[/]" if time["noisy"] else ""
+    return f"{say_seconds(time['sweep']):>9} a sweep{noise}{doubt}"
 
 
 def _save(results: dict[str, Any], out: Path) -> None:

@@ -128,11 +128,12 @@ def _held_by_process(workload: Workload, options: BenchOptions) -> dict[str, int
 
 
 def _sheets(results: dict[str, Any]) -> list[Sheet]:
-    rows: list[list[tuple[str, bool | None]]] = []
+    rows: list[tuple[str, str, list[tuple[str, bool | None]]]] = []
     for row in results["rows"]:
         over = f"{row['sweep'] / row['bound']:.2f}x"
-        said = (f"{row['edges']:,}", say_seconds(row["sweep"]), f"{row['ns_per_edge']:.2f}", over)
-        rows.append([(text, None) for text in (*said, say_seconds(row["setup"]))])
+        sweep = ("~" if row["noisy"] else "") + say_seconds(row["sweep"])
+        said = (sweep, f"{row['ns_per_edge']:.2f}", over, say_seconds(row["setup"]))
+        rows.append((f"{row['edges']:,}", "", [(text, None) for text in said]))
     return [Sheet("Time by number of edges", ["edges", "sweep", "ns an edge", "over bound", "set-up"], rows)]
 
 

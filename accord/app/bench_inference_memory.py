@@ -40,7 +40,7 @@ def measure(edges: int, semiring: Any, threads: int) -> dict[str, int]:
     from accord.inference import propagate
 
     torch.set_num_threads(threads)
-    propagate(growth_workload(100).make_field("cpu"), semiring, max_sweeps=1, tolerance=0.0)
+    propagate(growth_workload(1000).make_field("cpu"), semiring, max_sweeps=1, tolerance=0.0)
     gc.collect()
     before = resident_bytes()
     field = growth_workload(edges).make_field("cpu")

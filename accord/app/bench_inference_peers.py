@@ -22,9 +22,10 @@ class Prepared:
     """A field made ready to be swept.
 
     Attributes:
-        run: does so many sweeps from the start and returns whatever it ends with.
+        run: does so many sweeps from the start and returns whatever it ends with; it has run once.
         beliefs: from that, node beliefs [nodes, states] in the form of `accord.propagate`.
         fewest: sweeps of the shortest run that makes sense.
+        compiles: whether it compiles a program for each number of sweeps.
         backend: which kernel does the work, where there is a choice.
         close: gives back what it holds.
     """
@@ -32,6 +33,7 @@ class Prepared:
     run: Callable[[int], Any]
     beliefs: Callable[[Any], Tensor]
     fewest: int = 1
+    compiles: bool = False
     backend: str = ""
     close: Callable[[], None] = lambda: None
 
@@ -101,15 +103,14 @@ def prepare_torch(field: PairwiseField, semiring: Semiring, compiled: bool = Fal
     def beliefs(messages: Tensor) -> Tensor:
         return normalise(field.node.index_add(0, target, messages), semiring)
 
-    if compiled:
-        run(1)  # compiles
+    run(1)  # compiles, or touches memory for the first time
     return Prepared(run, beliefs, close=torch._dynamo.reset if compiled else lambda: None)
 
 
 def _prepare_pgmax(field: PairwiseField, semiring: Semiring) -> Prepared:
     run, totals, close = prepare_pgmax(field, semiring)
     # One sweep is a program of its own there, so the shortest run has two.
-    return Prepared(run, lambda state: normalise(totals(state), semiring), fewest=2, close=close)
+    return Prepared(run, lambda state: normalise(totals(state), semiring), fewest=2, compiles=True, close=close)
 
 
 # Bytes an entry: tables of both directions (8), then said, and two temporaries of logsumexp, of the same size.
@@ -128,7 +129,7 @@ PEERS = {
 }
 TITLES = {
     OURS: "Accord",
-    "reference": "Accord's reference",
+    "reference": "reference",
     "torch": "plain torch",
     "compiled": "torch.compile",
     "pgmax": "PGMax",

@@ -16,7 +16,6 @@ from accord.app.themes import LIGHT, themed, to_png
 # Ours stands out; the rest are told apart by lightness as well as by hue.
 COLOURS = {OURS: "#2f7fd3", "pgmax": "#d98e2b", "compiled": "#76b7b2", "torch": "#8a8f98", "reference": "#c9ced6"}
 ORDER = (OURS, "compiled", "torch", "reference", "pgmax")
-ROW = 0.78  # inches a workload
 
 
 def draw_times(results: dict[str, Any]) -> bytes:
@@ -97,7 +96,7 @@ def draw_growth(results: dict[str, Any]) -> bytes:
         whole.yaxis.set_major_formatter(FuncFormatter(lambda value, _: say_seconds(value)))
         whole.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
         whole.set_title(f"time of one sweep, K={results['states']}: grows as edges^{results['exponent']:.2f}")
-        each.set_ylim(bottom=0)
+        each.set_ylim(0, 1.15e9 * max(sweep / count for sweep, count in zip(sweeps, edges, strict=True)))
         each.set_title("nanoseconds an edge")
         whole.legend(loc="upper left")
         return to_png(figure)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -18,31 +19,39 @@ RATIOS = {
     "reference": "reference",
     "pgmax": "PGMax",
     "bound": "over bound",
-    "memory_bound": "over main memory",
+    "memory_bound": "over main-memory bound",
 }
 NOTES = """\
 One sweep sends a message along every arc. Its time is the difference of runs with many and few sweeps at tolerance 0,
-divided by their number: the median of {repeats} pairs. Set-up is everything else: preparing (copies, building a factor
-graph, compiling) and what a call takes beside its sweeps; for Accord, checks, layout and node beliefs.
+divided by their number: the median of {repeats} pairs, with a ~ where these lie further apart than half of it. Set-up
+is everything else: preparing (copies, building a factor graph, compiling) and what a call takes beside its sweeps; for
+Accord, checks, layout and node beliefs.
 
 Everybody gets the same potentials and starts from messages that say nothing; beliefs after 5 sweeps are compared, and
 whoever differs by more than 1e-3 in a log-belief is marked. Plain torch is gather, add, logsumexp (amax), index_add;
 the reference also counts infinities apart and finds residuals.
 
 Bound: E (4 K^2 + 16 K + 8) + 12 N K bytes over the speed of `torch.Tensor.copy_` between two buffers that together
-are as large, read and written bytes both counted, same number of threads, same run. Bound of main memory: the same
-bytes at {memory:.1f} GB/s, the copy speed of buffers that no cache holds. Ratios say how many times longer others take,
-and how many times longer than the bounds Accord takes; targets are allowed 10 % for noise.
+are as large, read and written bytes both counted, same number of threads, same run, the fastest of many tries before
+and after Accord is timed. Main-memory bound: the same bytes at {memory:.1f} GB/s, the copy speed of buffers that no
+cache holds. Ratios say how many times longer others take, and how many times longer than the bounds Accord takes;
+targets are allowed 10 % for noise.
 """
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table before it is written: cells may be good (True), bad (False) or neither (None)."""
+    """A table before it is written.
+
+    Attributes:
+        title: what it shows.
+        columns: headings, that of the names first.
+        rows: name, what the name stands for, and cells, which may be good (True), bad (False) or neither (None).
+    """
 
     title: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[tuple[str, bool | None]]]
+    rows: Sequence[tuple[str, str, Sequence[tuple[str, bool | None]]]]
 
 
 def say_seconds(seconds: float) -> str:
@@ -62,10 +71,9 @@ def _times(results: dict[str, Any], peers: Sequence[str]) -> Sheet:
     for row in results["rows"]:
         if "ratios" in row:
             cells = [_time_cell(row["times"].get(name, {})) for name in peers]
-            rows.append(
-                [_name(row), *cells, (say_seconds(row["bound"]), None), (say_seconds(row["memory_bound"]), None)]
-            )
-    columns = ["workload", *(TITLES[name] for name in peers), "bound", "bound of main memory"]
+            bounds = [(say_seconds(row[name]), None) for name in ("bound", "memory_bound")]
+            rows.append((row["workload"], row["title"], [*cells, *bounds]))
+    columns = ["workload", *(TITLES[name] for name in peers), "bound", "main-memory bound"]
     return Sheet("Time of one sweep", columns, rows)
 
 
@@ -73,7 +81,8 @@ def _time_cell(time: Row) -> tuple[str, bool | None]:
     if "sweep" not in time:
         return "-", None
     differs = not time.get("agrees", True)
-    return say_seconds(time["sweep"]) + (" (differs)" if differs else ""), False if differs else None
+    doubt = "~" if time["noisy"] else ""
+    return doubt + say_seconds(time["sweep"]) + (" (differs)" if differs else ""), False if differs else None
 
 
 def _ratios(results: dict[str, Any]) -> Sheet:
@@ -88,9 +97,9 @@ def _ratios(results: dict[str, Any]) -> Sheet:
             target = wanted.get("sweep")
             sweep = say_seconds(target["wanted"]) if target else ""
             cells.append((f"{_mark(target)} ≤ {sweep}", target["met"]) if target else ("", None))
-        rows.append([_name(row), *cells])
+        rows.append((row["workload"], row["title"], cells))
     columns = ["workload", *(RATIOS[name] for name in names)]
-    if rows and len(rows[0]) > len(columns):
+    if rows and len(rows[0][2]) >= len(columns):
         columns.append("sweep")
     return Sheet("How many times longer: others than Accord, Accord than the bounds", columns, rows)
 
@@ -125,12 +134,8 @@ def _setups(results: dict[str, Any], peers: Sequence[str]) -> Sheet:
             cells = [
                 (say_seconds(part) if "sweep" in time else "-", None) for part, time in zip(parts, times, strict=True)
             ]
-            rows.append([_name(row), *cells])
+            rows.append((row["workload"], row["title"], cells))
     return Sheet("Set-up", ["workload", *(TITLES[name] for name in peers)], rows)
-
-
-def _name(row: Row) -> tuple[str, bool | None]:
-    return f"{row['workload']}: {row['title']}", None
 
 
 def sheets_of(results: dict[str, Any]) -> list[Sheet]:
@@ -153,18 +158,19 @@ def left_out(results: dict[str, Any]) -> list[str]:
 
 def as_tables(results: dict[str, Any]) -> list[RenderableType]:
     """For the terminal."""
-    return [*as_tables_of(sheets_of(results)), *left_out(results), say_machine(results)]
+    legend = "\n".join(f"{row['workload']}: {row['title']}" for row in results["rows"])
+    return [*as_tables_of(sheets_of(results)), legend, *left_out(results), say_machine(results)]
 
 
 def as_tables_of(sheets: Sequence[Sheet]) -> list[RenderableType]:
     """Coloured tables."""
     shown: list[RenderableType] = []
     for sheet in sheets:
-        table = Table(title=sheet.title, title_justify="left")
+        table = Table(title=sheet.title, title_justify="left", box=SIMPLE_HEAD)
         for place, column in enumerate(sheet.columns):
             table.add_column(column, justify="right" if place else "left")
-        for row in sheet.rows:
-            table.add_row(*(Text(said, style=_style(good)) for said, good in row))
+        for name, _, cells in sheet.rows:
+            table.add_row(name, *(Text(said, style=_style(good)) for said, good in cells))
         shown.append(table)
     return shown
 
@@ -192,7 +198,9 @@ def sheet_markdown(sheet: Sheet) -> str:
     """A Markdown table under its title."""
     lines = [f"## {sheet.title}", "", "| " + " | ".join(sheet.columns) + " |"]
     lines.append("|---|" + "---:|" * (len(sheet.columns) - 1))
-    lines += ["| " + " | ".join(said for said, _ in row) + " |" for row in sheet.rows]
+    for name, meaning, cells in sheet.rows:
+        first = f"{name}: {meaning}" if meaning else name
+        lines.append("| " + " | ".join([first, *(said for said, _ in cells)]) + " |")
     return "\n".join(lines) + "\n"
 
 

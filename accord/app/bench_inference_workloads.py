@@ -53,10 +53,11 @@ class Workload:
 
 
 def random_graph(nodes: int, edges: int, generator: torch.Generator) -> Tensor:
-    """Different undirected edges, uniformly drawn, in no order."""
+    """Different undirected edges, uniformly drawn, in no order, of a graph that is not dense."""
     ends = torch.randint(0, nodes, (2, edges + edges // 8 + 64), generator=generator, device=generator.device)
     low, high = ends.amin(0), ends.amax(0)
     key = (low * nodes + high)[low != high].unique()
+    assert len(key) >= edges, "too dense: most edges were drawn twice"
     key = key[torch.randperm(len(key), generator=generator, device=generator.device)[:edges]]
     return torch.stack([key // nodes, key % nodes])
 

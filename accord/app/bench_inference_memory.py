@@ -5,9 +5,11 @@
 prints a line of JSON: bytes of the field, and at the peak, beyond what the process held after solving a tiny field.
 """
 
+import ctypes
 import gc
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,17 @@ def resident_bytes(name: str = "VmRSS") -> int:
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
+def give_back_memory() -> None:
+    """Hand what was freed back to the system, or it would be counted as held."""
+    gc.collect()
+    with suppress(OSError, AttributeError):  # not glibc
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def forget_peak() -> None:
     """Start counting the peak anew, where the system can: drawing a graph is no part of solving it."""
-    try:
+    with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return
 
 
 def measure(edges: int, semiring: Any, threads: int) -> dict[str, int]:
@@ -41,10 +48,10 @@ def measure(edges: int, semiring: Any, threads: int) -> dict[str, int]:
 
     torch.set_num_threads(threads)
     propagate(growth_workload(1000).make_field("cpu"), semiring, max_sweeps=1, tolerance=0.0)
-    gc.collect()
+    give_back_memory()
     before = resident_bytes()
     field = growth_workload(edges).make_field("cpu")
-    gc.collect()
+    give_back_memory()
     held = resident_bytes() - before
     forget_peak()
     propagate(field, semiring, max_sweeps=MEMORY_SWEEPS, tolerance=0.0)

@@ -166,6 +166,13 @@ def test_pgmax_says_why_it_is_missing(monkeypatch):
     assert "pgmax and jax and numba not installed" in pgmax_missing("cpu")
 
 
+@pytest.mark.parametrize("command", ["bench", "bench inference"])
+def test_the_commands_explain_themselves(command):
+    result = call(*command.split(), "--help")
+    assert result.exit_code == 0 and "inference" in result.stdout
+    assert call("bench").stdout.strip() == call("bench", "--help").stdout.strip()
+
+
 def test_the_command_writes_figures_table_and_plot(quick, tmp_path):
     result = call("bench", "inference", "--repeats", "2", "--threads", "1", "--out", tmp_path)
     assert result.exit_code == 0, result.output

@@ -33,9 +33,9 @@ the reference also counts infinities apart and finds residuals.
 
 Bound: E (4 K^2 + 16 K + 8) + 12 N K bytes over the speed of `torch.Tensor.copy_` between two buffers that together
 are as large, read and written bytes both counted, same number of threads, same run, the fastest of many tries before
-and after Accord is timed. Main-memory bound: the same bytes at {memory:.1f} GB/s, the copy speed of buffers that no
-cache holds. Ratios say how many times longer others take, and how many times longer than the bounds Accord takes;
-targets are allowed 10 % for noise.
+and after Accord is timed (on CPUs never less than main memory's). Main-memory bound: the same bytes at {memory:.1f}
+GB/s, the copy speed of buffers that no cache holds. Ratios say how many times longer others take, and how many times
+longer than the bounds Accord takes; targets are allowed 10 % for noise.
 """
 
 

@@ -15,8 +15,8 @@ LONG_SECONDS = 2.0  # beyond which a single look has to do
 MAX_SWEEPS = 100_000
 CLOCK = 1e-9  # seconds that it tells apart; nothing is reported to be faster
 GROWTH = 32  # at most so much further at each step, since the first differences may be noise
-COPY_SECONDS = 0.002  # a single copy in cache is over sooner than the clock can tell
-COPYING_SECONDS = 0.2  # many short tries, so that some go undisturbed on a machine that others use
+COPY_SECONDS = 0.0005  # a single copy in cache is over sooner than the clock can tell
+COPYING_SECONDS = 0.3  # many short tries, so that some go undisturbed on a machine that others use
 
 
 @dataclass(frozen=True)
@@ -116,5 +116,7 @@ def copy_bandwidth(working_set: int, device: str, repeats: int) -> float:
         for _ in range(copies):
             target.copy_(source)
 
-    tries = max(repeats, math.ceil(COPYING_SECONDS / max(copies * once, 1e-6)))
-    return 8 * len(source) * copies / min(seconds_of(run, device) for _ in range(tries))
+    tries: list[float] = []
+    while len(tries) < repeats or sum(tries) < COPYING_SECONDS:
+        tries.append(seconds_of(run, device))
+    return 8 * len(source) * copies / min(tries)

@@ -189,6 +189,7 @@ def test_the_command_writes_figures_table_and_plot(quick, tmp_path):
             row["times"][OURS]
         )
         assert row["bound"] == pytest.approx(row["bytes"] / row["copy_bandwidth"])
+        assert row["copy_bandwidth"] >= results["memory_bandwidth"]
         assert row["ratios"]["torch"] == pytest.approx(row["times"]["torch"]["sweep"] / row["times"][OURS]["sweep"])
     text = (tmp_path / "inference.md").read_text()
     assert "| a: 20 nodes, 40 edges, K=3 |" in text and "Not finished" not in text

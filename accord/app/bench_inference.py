@@ -129,7 +129,7 @@ def measure_workload(
         return
     field = workload.make_field(options.device)
     moved = row["bytes"] = sweep_bytes(field.num_nodes, field.num_edges, field.num_states)
-    bandwidth = copy_bandwidth(moved, options.device, options.repeats)
+    bandwidth = bandwidth_at(moved, options, memory_bandwidth)
     times: dict[str, Row] = {}
     row["times"] = times
     expected: Tensor | None = None
@@ -140,10 +140,7 @@ def measure_workload(
         if name == OURS:
             expected = beliefs
             # Once more, and the faster counts, in case that others used the machine.
-            bandwidth = max(bandwidth, copy_bandwidth(moved, options.device, options.repeats))
-            if options.device == "cpu":
-                # No cache is slower than main memory, so a copy that was had company. On GPUs it may be its launch.
-                bandwidth = max(bandwidth, memory_bandwidth)
+            bandwidth = max(bandwidth, bandwidth_at(moved, options, memory_bandwidth))
             row["copy_bandwidth"] = bandwidth
             row["bound"], row["memory_bound"] = moved / bandwidth, moved / memory_bandwidth
         elif beliefs is not None and expected is not None:
@@ -191,6 +188,13 @@ def _measure(peer: Peer, field: PairwiseField, options: BenchOptions) -> tuple[R
     finally:
         prepared.close()
     return {**asdict(taken), "prepare": seconds, "backend": prepared.backend}, beliefs
+
+
+def bandwidth_at(working_set: int, options: BenchOptions, memory_bandwidth: float) -> float:
+    """Copy bandwidth at a size of working set."""
+    bandwidth = copy_bandwidth(working_set, options.device, options.repeats)
+    # No cache is slower than main memory: a copy that was had company. On GPUs it may be its launch.
+    return max(bandwidth, memory_bandwidth) if options.device == "cpu" else bandwidth
 
 
 def ratios_of(row: Row) -> dict[str, float]:

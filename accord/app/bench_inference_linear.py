@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from rich.console import Console, RenderableType
 
-from accord.app.bench_inference import SHARE, BenchOptions
+from accord.app.bench_inference import MEMORY_BYTES, SHARE, BenchOptions, bandwidth_at
 from accord.app.bench_inference_machine import available_bytes, describe_machine
 from accord.app.bench_inference_peers import prepare_accord
 from accord.app.bench_inference_report import Sheet, as_tables_of, say_machine, say_seconds, sheet_markdown
@@ -56,10 +56,11 @@ def measure_growth(
             "options": asdict(options),
             "finished": False,
             "states": STATES,
+            "memory_bandwidth": copy_bandwidth(MEMORY_BYTES[options.device], options.device, options.repeats),
             "rows": [],
         }
         for edges in sizes:
-            row = measure_size(growth_workload(edges), options)
+            row = measure_size(growth_workload(edges), options, results["memory_bandwidth"])
             results["backend"] = row["backend"]
             results["rows"].append(row)
             results["exponent"] = exponent(results["rows"])
@@ -73,13 +74,13 @@ def measure_growth(
     return [*as_tables_of(_sheets(results)), _say_memory(results), say_machine(results)]
 
 
-def measure_size(workload: Workload, options: BenchOptions) -> dict[str, Any]:
+def measure_size(workload: Workload, options: BenchOptions, memory_bandwidth: float) -> dict[str, Any]:
     """Time and bound of one size."""
     field = workload.make_field(options.device)
     prepared = prepare_accord(field, cast(Semiring, options.semiring))
     taken = time_sweeps(prepared.run, options.device, options.repeats)
     moved = sweep_bytes(field.num_nodes, field.num_edges, field.num_states)
-    bandwidth = copy_bandwidth(moved, options.device, options.repeats)
+    bandwidth = bandwidth_at(moved, options, memory_bandwidth)
     return {
         "nodes": field.num_nodes,
         "edges": field.num_edges,

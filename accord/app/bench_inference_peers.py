@@ -131,6 +131,6 @@ TITLES = {
     OURS: "Accord",
     "reference": "reference",
     "torch": "plain torch",
-    "compiled": "torch.compile",
+    "compiled": "compiled torch",
     "pgmax": "PGMax",
 }

@@ -14,12 +14,12 @@ from accord.app.bench_inference_peers import OURS, TITLES
 Row = dict[str, Any]
 RATIOS = {
     "torch": "plain torch",
-    "compiled": "torch.compile",
+    "compiled": "compiled torch",
     "best_torch": "best of torch",
     "reference": "reference",
     "pgmax": "PGMax",
     "bound": "over bound",
-    "memory_bound": "over main-memory bound",
+    "memory_bound": "over main memory bound",
 }
 NOTES = """\
 One sweep sends a message along every arc. Its time is the difference of runs with many and few sweeps at tolerance 0,
@@ -28,12 +28,13 @@ is everything else: preparing (copies, building a factor graph, compiling) and w
 Accord, checks, layout and node beliefs.
 
 Everybody gets the same potentials and starts from messages that say nothing; beliefs after 5 sweeps are compared, and
-whoever differs by more than 1e-3 in a log-belief is marked. Plain torch is gather, add, logsumexp (amax), index_add;
-the reference also counts infinities apart and finds residuals.
+whoever differs by more than 1e-3 in a log-belief is marked. Plain torch is gather, add, logsumexp (amax), index_add,
+and compiled torch is `torch.compile` of that; the reference, Accord's own, also counts infinities apart and finds
+residuals.
 
 Bound: E (4 K^2 + 16 K + 8) + 12 N K bytes over the speed of `torch.Tensor.copy_` between two buffers that together
 are as large, read and written bytes both counted, same number of threads, same run, the fastest of many tries before
-and after Accord is timed (on CPUs never less than main memory's). Main-memory bound: the same bytes at {memory:.1f}
+and after Accord is timed (on CPUs never less than main memory's). Main memory bound: the same bytes at {memory:.1f}
 GB/s, the copy speed of buffers that no cache holds. Ratios say how many times longer others take, and how many times
 longer than the bounds Accord takes; targets are allowed 10 % for noise.
 """
@@ -73,7 +74,7 @@ def _times(results: dict[str, Any], peers: Sequence[str]) -> Sheet:
             cells = [_time_cell(row["times"].get(name, {})) for name in peers]
             bounds = [(say_seconds(row[name]), None) for name in ("bound", "memory_bound")]
             rows.append((row["workload"], row["title"], [*cells, *bounds]))
-    columns = ["workload", *(TITLES[name] for name in peers), "bound", "main-memory bound"]
+    columns = ["workload", *(TITLES[name] for name in peers), "bound", "main memory bound"]
     return Sheet("Time of one sweep", columns, rows)
 
 
@@ -114,7 +115,7 @@ def _ratio_cell(ratio: float | None, target: Row | None) -> tuple[str, bool | No
     said = f"{_digits(ratio)}x"
     if target is None:
         return said, None
-    return f"{said} {_mark(target)} {'≥' if target['at_least'] else '≤'} {target['wanted']:.3g}", target["met"]
+    return f"{said} {_mark(target)} {'≥' if target['at_least'] else '≤'}{target['wanted']:.3g}", target["met"]
 
 
 def _mark(target: Row | None) -> str:

@@ -22,6 +22,7 @@ def test_the_exponent_is_the_slope_of_the_logarithms():
 def test_growth_is_measured_and_written(tmp_path, monkeypatch):
     monkeypatch.setattr(bench_inference_timing, "LEAST_SECONDS", 1e-3)
     monkeypatch.setattr(bench_inference_timing, "COPYING_SECONDS", 1e-3)
+    monkeypatch.setattr(bench_inference_linear, "MEMORY_BYTES", {"cpu": 2**20})
     console = Console(file=io.StringIO())
     shown = measure_growth(BenchOptions(repeats=1, threads=1), tmp_path, console, sizes=(1000, 3000))
     results = json.loads((tmp_path / "linear.json").read_text())

@@ -18,7 +18,8 @@ from accord.encoders._operators import Pattern
 from accord.encoders.triton_support import power_of_two, triton
 
 MAX_CHANNELS = 1024  # a program holds all channels of a head
-TILE = 2048  # numbers of gathered rows that a program holds at once
+ARCS = 4  # rows that a program gathers at once; measured best on an H200, as are the warps below
+WARP_WIDTH = 256  # numbers of a row to a warp: fewer threads wait less for each other
 CHUNK = 64  # nodes over which a program adds up the gradients of the attention vectors
 
 
@@ -29,14 +30,17 @@ class Blocks:
     arcs: int
     groups: int
     channels: int
-    warps: int = 4
+    warps: int
 
     @classmethod
-    def of(cls, groups: int, channels: int) -> "Blocks":
+    def of(cls, groups: int, channels: int, dtype: torch.dtype) -> "Blocks":
         """Whole heads, narrow ones several at a time."""
         wide = power_of_two(channels)
-        together = min(max(256 // wide, 1), power_of_two(groups), 64)
-        return cls(min(max(TILE // (wide * together), 1), 16), together, wide)
+        together = min(max(WARP_WIDTH // wide, 1), power_of_two(groups), 64)
+        warps = max(wide * together // WARP_WIDTH, 1)
+        if dtype != torch.float32 and together > 1:  # rows of half the bytes: two warps hide the wait for them
+            warps = max(warps, 2)
+        return cls(ARCS, together, wide, warps)
 
 
 def fused_attention(
@@ -92,7 +96,7 @@ def head_scores(h: Tensor, source: Tensor, target: Tensor) -> tuple[Tensor, Tens
     """Products of `h` [nodes, groups, channels] with two vectors a group [groups, channels]: [nodes, groups] each."""
     nodes, groups, channels = h.shape
     from_source, to_target = (h.new_empty(nodes, groups, dtype=torch.float32) for _ in range(2))
-    block = Blocks.of(groups, channels)
+    block = Blocks.of(groups, channels, h.dtype)
     grid = (triton.cdiv(nodes, block.arcs) * triton.cdiv(groups, block.groups),)
     kernels.score_nodes[grid](
         h,
@@ -117,7 +121,7 @@ def attend_forward(
     """Averages [nodes, groups, channels], and the logarithm of each softmax's denominator [nodes, groups]."""
     nodes, groups, channels = h.shape
     out, log_sum = torch.empty_like(h), torch.empty_like(from_source)
-    block = Blocks.of(groups, channels)
+    block = Blocks.of(groups, channels, h.dtype)
     kernels.average_over_arcs[(nodes * triton.cdiv(groups, block.groups),)](
         pattern.start,
         pattern.source,
@@ -156,7 +160,7 @@ def attend_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of `h` and of the two vectors a group."""
     nodes, groups, channels = h.shape
-    block, arcs = Blocks.of(groups, channels), pattern.num_arcs
+    block, arcs = Blocks.of(groups, channels, h.dtype), pattern.num_arcs
     by_group = triton.cdiv(groups, block.groups)
     to_h, to_arcs = torch.empty_like(h), h.new_empty(groups, arcs, dtype=torch.float32)
     kernels.hand_to_sources[(nodes * by_group,)](

@@ -21,14 +21,16 @@ class Noise:
 
     Args:
         seeds: [replicas], whole numbers; they also say on which device masks are made.
-        step: number of the training step.
+        step: number of the training step; as a tensor of one number it may change between replays of a CUDA graph.
     """
 
-    def __init__(self, seeds: Tensor | Sequence[int], step: int) -> None:
+    def __init__(self, seeds: Tensor | Sequence[int], step: int | Tensor) -> None:
         self.seeds = torch.as_tensor(seeds, dtype=torch.int64)
         self.step = step
         low, high = self.seeds.to(torch.int32), (self.seeds >> 32).to(torch.int32)
-        stepped = torch.full_like(low, _int32(step * GOLDEN)) ^ mix(high + 1)
+        # Whole numbers of torch wrap around at 64 bits, Python's never: cut to 32 first, both give the same.
+        spread = ((step & 0xFFFFFFFF) * GOLDEN).to(torch.int32) if isinstance(step, Tensor) else _int32(step * GOLDEN)
+        stepped = mix(high + 1) ^ spread
         self._key = mix(mix(low + GOLDEN) + mix(stepped))
 
     @property

@@ -63,6 +63,14 @@ def test_a_replicas_mask_does_not_depend_on_its_companions():
         assert torch.equal(Noise([seed], 9).keep(ROWS, 5, 0.3, 2)[0][:, 0], together[:, number])
 
 
+@pytest.mark.parametrize("step", [0, 1, 7 * 1_000_003 + 5, 2**31, 2**40 + 3, -1])
+def test_a_step_on_the_device_gives_the_same_masks(step):
+    """Bit for bit: updates replayed from a CUDA graph read the number of the step from memory."""
+    seeds = torch.tensor([7, 0, 123456789012, -3])
+    wanted, found = (Noise(seeds, number).keep(ROWS, 5, 0.3, 2)[0] for number in (step, torch.tensor(step)))
+    assert torch.equal(found, wanted)
+
+
 @pytest.mark.parametrize("channels", [1, 2, 7])
 def test_single_elements_are_those_of_the_whole_mask(channels):
     noise = Noise([3, 4], 1)

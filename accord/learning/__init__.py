@@ -13,7 +13,7 @@ from accord.learning._field_objective import (
 from accord.learning._hold_out import hold_out
 from accord.learning._label_network import InferenceObjective, LabelObjective, LabelPart
 from accord.learning._likelihood import fit_combination
-from accord.learning._loop import Objective, Report, Row, Trainer
+from accord.learning._loop import Report, Row, Trainer
 from accord.learning._maximin import GameOptions, maximin_objective
 from accord.learning._objective import consistency_penalty, edge_loss, node_loss
 from accord.learning._options import PartOptions, RefinementOptions, TrainingOptions
@@ -24,6 +24,7 @@ from accord.learning._ranking import rank
 from accord.learning._replicas import Replicas, learned
 from accord.learning._selection import CombinationGrid, choose_combination
 from accord.learning._snapshots import Snapshots
+from accord.learning._update import Objective
 
 __all__ = [
     "EDGE_KEY",

@@ -10,19 +10,25 @@ from accord.errors import DivergenceWarning
 from accord.learning._replicas import Replicas, learned, owner, spread
 
 
+@torch.no_grad()
 def finite_replicas(modules: Iterable[nn.Module], num_replicas: int) -> Tensor:
-    """Replicas whose every learned number is finite [R], on the CPU."""
-    sound = torch.ones(num_replicas, dtype=torch.bool)
+    """Replicas whose every learned number is finite [R], where the modules are."""
+    sound: Tensor | None = None
     for module in modules:
         for name, value in learned(module).items():
-            if not value.is_floating_point():
+            if sound is None:
+                sound = torch.ones(num_replicas, dtype=torch.bool, device=value.device)
+            if not value.is_floating_point() or not value.numel():
                 continue
             mine = owner(value, name)
+            # The extremes are NaN where anything is, and cost one pass.
+            low, high = torch.aminmax(value.flatten(1) if mine is None else value.flatten()[None], dim=1)
+            finite = low.isfinite() & high.isfinite()
             if mine is None:
-                sound &= value.isfinite().flatten(1).all(1).cpu()
+                sound &= finite
             else:
-                sound[mine] &= bool(value.isfinite().all())
-    return sound
+                sound[mine] &= finite[0]
+    return torch.ones(num_replicas, dtype=torch.bool) if sound is None else sound
 
 
 @torch.no_grad()
@@ -55,7 +61,7 @@ def warn_of_divergence(replicas: Replicas, diverged: Tensor, kept: Mapping[str, 
         return
     said = []
     for replica in lost[:5]:
-        seed, task = replicas.seeds[replica // replicas.num_tasks], replica % replicas.num_tasks
+        seed, task = replicas.seed_and_task(replica)
         who = f"seed {seed}" + (f", task {task}" if replicas.num_tasks > 1 else "")
         best = ", ".join(f"{part} of epoch {int(epoch[replica])}" for part, epoch in kept.items())
         said.append(f"{who} in epoch {int(diverged[replica])} (kept: {best})")

@@ -2,16 +2,14 @@
 
 import hashlib
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from lightning.fabric import Fabric
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.encoders import Noise
@@ -19,32 +17,28 @@ from accord.errors import InputError
 from accord.graphs import GraphBatch
 from accord.learning._adam import ReplicaAdam
 from accord.learning._checkpoint import flatten_optimiser, read_checkpoint, restore_optimiser, write_checkpoint
-from accord.learning._divergence import finite_replicas, forget_momentum, halt_gradients, warn_of_divergence
-from accord.learning._options import PartOptions, TrainingOptions
-from accord.learning._replicas import Replicas, learned, owner, spread
+from accord.learning._cuda_graphs import CudaGraphs, Result
+from accord.learning._divergence import finite_replicas, forget_momentum, warn_of_divergence
+from accord.learning._options import TrainingOptions
+from accord.learning._proxy import NodeObjective, ProxyObjective
+from accord.learning._replicas import Replicas, cut, is_stacked, learned
 from accord.learning._snapshots import Snapshots
+from accord.learning._torch_settings import FABRIC_PRECISIONS, determinism, product_precision
+from accord.learning._update import Objective, Updater
 
 Row = dict[str, float]
 Report = Callable[[Row], None]
 CHECKPOINT = "checkpoint.safetensors"
+LEAVING_SHARE = 0.25  # of the replicas in the batch must have finished before these leave: it costs a fresh start
+EPOCH_STRIDE = 1_000_003  # keeps the steps of different epochs apart in the noise
 
 
-class Objective(Protocol):
-    """What is to be learned: parts with parameters, their losses, and how good they are on validation data."""
+def stands_alone(objective: Objective) -> bool:
+    """Whether an objective is its parts and nothing else: replicas can be taken out, and updates recorded.
 
-    parts: dict[str, nn.Module]
-    options: Mapping[str, PartOptions]
-
-    def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
-        """Loss of each part [R]; their sum over parts and replicas is minimised."""
-        ...
-
-    def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
-        """Score of each part [R], higher is better: it decides which parameters are kept.
-
-        Parts that are judged together have one score, under another name.
-        """
-        ...
+    Losses of whole fields wait for the device and know of all replicas, and so do foreign modules.
+    """
+    return isinstance(objective, (NodeObjective, ProxyObjective)) and is_stacked(objective.parts.values())
 
 
 class Trainer:
@@ -52,6 +46,7 @@ class Trainer:
 
     Given the options and seeds, the course of a run is fixed by the epoch number alone (dropout is counted, not
     drawn from a stream), so a run that was killed goes on from its last checkpoint as if nothing had happened.
+    Replicas that have finished (no patience left, or diverged) leave the batch once a quarter of it has.
 
     Args:
         objective: what is to be learned.
@@ -80,19 +75,27 @@ class Trainer:
             accelerator=options.accelerator,
             strategy=strategy,
             devices=options.devices,
-            precision=options.precision,  # type: ignore[arg-type]
+            precision=FABRIC_PRECISIONS.get(options.precision, options.precision),  # type: ignore[arg-type]
         )
         self.fabric.launch()
-        self.optimisers: dict[str, ReplicaAdam] = {}
-        for name, part in objective.parts.items():
-            own = objective.options[name]
+        for part in objective.parts.values():
             part.to(self.fabric.device)
-            self.optimisers[name] = ReplicaAdam(part.parameters(), own.learning_rate, own.weight_decay)
+        self.updater = Updater(objective, self.fabric, options.clip_norm)
         self.snapshots = {name: Snapshots(part, replicas.count, trained) for name, part in objective.parts.items()}
         self.epoch = 0  # epochs done
         self.stale = torch.zeros(replicas.count, dtype=torch.long)  # looks at validation data since a replica improved
         self.diverged = torch.full((replicas.count,), -1)  # epoch in which a replica was found to have diverged
+        self.last: dict[str, Tensor] = {}  # [R], losses and scores of each replica while it was running
         self.fingerprint = ""  # of the data, so that a checkpoint is not taken up with other graphs
+        self.present = torch.arange(replicas.count)  # replicas that have not left the batch
+        self.step = torch.zeros((), dtype=torch.long, device=self.fabric.device)
+        self.graphs = self._make_graphs()
+        self._take_stock()
+
+    @property
+    def optimisers(self) -> dict[str, ReplicaAdam]:
+        """One for each part."""
+        return self.updater.optimisers
 
     def fit(self, train: Sequence[Data], validation: Sequence[Data]) -> None:
         """Train, then put the best parameters of every replica in place."""
@@ -100,22 +103,39 @@ class Trainer:
         self.fingerprint = fingerprint([*train, *validation])
         batches = self._batches(train)
         self._resume()
-        with _determinism(self.options.deterministic):
+        with determinism(self.options.deterministic), product_precision(self.options.precision):
             if not self.history:
                 self._look(held_out)
             while self.epoch < self.options.max_epochs and bool(self._running().any()):
-                updates = [self._update(self._place(batch), n) for n, batch in enumerate(batches(self.epoch))]
-                losses = {name: torch.stack([update[name] for update in updates]).mean(0) for name in updates[0]}
+                losses = self._train_epoch(batches(self.epoch))
                 self.epoch += 1
                 looking = self.epoch % self.options.evaluate_every == 0 or self.epoch == self.options.max_epochs
                 self._stop_diverged(losses, looking)
                 if looking:
                     self._look(held_out, losses)
+                    self._let_finished_leave()
                 if self.epoch % self.options.checkpoint_every == 0 or self.epoch == self.options.max_epochs:
                     self._save()
         for name, part in self.objective.parts.items():
             self.snapshots[name].restore(part)
         warn_of_divergence(self.replicas, self.diverged, {name: kept.epoch for name, kept in self.snapshots.items()})
+
+    def _train_epoch(self, batches: Iterator[tuple[GraphBatch, bool]]) -> dict[str, Tensor]:
+        """One pass over the training graphs; mean losses of the replicas that are present."""
+        totals: dict[str, Tensor] = {}
+        number = -1
+        for number, (batch, fixed) in enumerate(batches):
+            for name, loss in self._update(self._place(batch), number, fixed).items():
+                totals[name] = totals[name] + loss if name in totals else loss.clone()
+        return {name: total / (number + 1) for name, total in totals.items()}
+
+    def _update(self, batch: GraphBatch, number: int, fixed: bool) -> dict[str, Tensor]:
+        """One step of every part; returns the losses before it, which the next step may overwrite."""
+        step, targets = self.epoch * EPOCH_STRIDE + number, self._targets(batch)
+        if self.graphs is None or not fixed:
+            return self.updater(batch, targets, Noise(self.keys, step))
+        self.step.fill_(step)
+        return self.graphs.run(id(batch), lambda: self.updater(batch, targets, Noise(self.keys, self.step)))
 
     def _running(self) -> Tensor:
         """Replicas that have neither diverged nor run out of patience [R]; each for itself."""
@@ -123,25 +143,63 @@ class Trainer:
 
     def _stop_diverged(self, losses: Mapping[str, Tensor], look_at_weights: bool) -> None:
         """Send replicas whose losses (or weights) are no longer finite back to their best parameters, for good."""
+        parts, count = self.objective.parts, len(self.present)
         sound = torch.stack(list(losses.values())).isfinite().all(0).cpu()
         if look_at_weights:
-            sound &= finite_replicas(self.objective.parts.values(), self.replicas.count)
-        lost = ~sound & (self.diverged < 0)
+            sound &= self._replayed("weights", lambda: finite_replicas(parts.values(), count)).cpu()
+        lost = ~sound & (self.diverged[self.present] < 0)
         if bool(lost.any()):
-            self.diverged[lost] = self.epoch
-            for name, part in self.objective.parts.items():
-                self.snapshots[name].restore(part, lost)
+            self.diverged[self.present[lost]] = self.epoch
+            for name, part in parts.items():
+                self.snapshots[name].send_back(part, lost, self.present)
                 forget_momentum(self.optimisers[name], lost)
+            self._take_stock()
+
+    def _let_finished_leave(self) -> None:
+        """Take replicas that have finished out of the batch, once there are enough of them to be worth it."""
+        staying = self._running()[self.present]
+        gone = int((~staying).sum())
+        worth_it = gone >= LEAVING_SHARE * len(staying) and bool(staying.any())
+        if gone and worth_it and self.fabric.world_size == 1 and stands_alone(self.objective):
+            self._keep(staying.nonzero().flatten())
+
+    def _keep(self, places: Tensor) -> None:
+        """Go on with the replicas at some places of those present."""
+        for name, part in self.objective.parts.items():
+            cut(part, places)
+            self.optimisers[name].keep(places)
+        self.present = self.present[places]
+        self._take_stock()
+
+    def _take_stock(self) -> None:
+        """Note on the device who is present and who is halted; what was recorded of others no longer holds."""
+        device = self.fabric.device
+        self.now = self.replicas.subset(self.present.tolist())
+        self.keys = torch.tensor(self.now.keys, device=device)
+        halted = self.diverged[self.present] >= 0
+        self.updater.halted = halted.to(device) if bool(halted.any()) else None
+        if self.graphs is not None:
+            self.graphs.forget()
+
+    def _make_graphs(self) -> CudaGraphs | None:
+        """Where updates can be recorded and replayed, and are wanted so."""
+        single_gpu = self.fabric.device.type == "cuda" and self.fabric.world_size == 1
+        wanted = self.options.cuda_graphs is not False and single_gpu and stands_alone(self.objective)
+        return CudaGraphs(self.fabric.device) if wanted else None
+
+    def _replayed(self, key: str, work: Callable[[], Result]) -> Result:
+        """Work that is the same every time, recorded where that can be done."""
+        return work() if self.graphs is None else self.graphs.run(key, work)
 
     def _place(self, batch: GraphBatch) -> GraphBatch:
         """A batch on the device and in the precision of the networks."""
         return batch.to(self.fabric.device, torch.float32)
 
-    def _batches(self, train: Sequence[Data]) -> Callable[[int], Iterator[GraphBatch]]:
+    def _batches(self, train: Sequence[Data]) -> Callable[[int], Iterator[tuple[GraphBatch, bool]]]:
         """Portions of the training graphs by epoch, in an order that depends on the epoch alone and all replicas share.
 
         Portions that are the same in every epoch (all graphs, or one at a time) are put together once: what encoders
-        derive from a batch, such as normalised adjacencies, is kept with it.
+        derive from a batch, such as normalised adjacencies, is kept with it. With each comes whether it is such a one.
         """
         train = self._share(train)
         size = min(self.options.batch_graphs or len(train), len(train))
@@ -149,12 +207,12 @@ class Trainer:
         pieces = [[graph] for graph in train] if size == 1 else [list(train)]
         ready = [self._place(GraphBatch.collate(piece)) for piece in pieces] if fixed else []
 
-        def portions(epoch: int) -> Iterator[GraphBatch]:
+        def portions(epoch: int) -> Iterator[tuple[GraphBatch, bool]]:
             order = torch.randperm(len(train), generator=torch.Generator().manual_seed(epoch)).tolist()
             if fixed:
-                return (ready[index] for index in order if index < len(ready))
+                return ((ready[index], True) for index in order if index < len(ready))
             cuts = range(0, len(order), size)
-            return (GraphBatch.collate([train[index] for index in order[cut : cut + size]]) for cut in cuts)
+            return ((GraphBatch.collate([train[i] for i in order[cut : cut + size]]), False) for cut in cuts)
 
         return portions
 
@@ -164,49 +222,32 @@ class Trainer:
         padded = [*train, *train[: -len(train) % processes]]
         return padded[self.fabric.global_rank :: processes]
 
-    def _update(self, batch: GraphBatch, number: int) -> dict[str, Tensor]:
-        """One step of every part; returns the losses [R] before it."""
-        keys = torch.tensor(self.replicas.keys, device=batch.x.device)
-        noise = Noise(keys, self.epoch * 1_000_003 + number)
-        for optimiser in self.optimisers.values():
-            optimiser.zero_grad()
-        with self.fabric.autocast():
-            losses = self.objective.losses(batch, self._targets(batch), noise)
-        self.fabric.backward(torch.stack([loss.sum() for loss in losses.values()]).sum())
-        for name, optimiser in self.optimisers.items():
-            self._finish_gradients(list(self.objective.parts[name].parameters()))
-            optimiser.step()
-        return {name: loss.detach() for name, loss in losses.items()}
-
-    def _finish_gradients(self, parameters: list[nn.Parameter]) -> None:
-        """Average over processes, where there are several, clip, and leave alone what has diverged."""
-        if self.fabric.world_size > 1:
-            for parameter in parameters:
-                if parameter.grad is not None:
-                    parameter.grad.copy_(self.fabric.all_reduce(parameter.grad, reduce_op="mean"))  # type: ignore[arg-type]
-        if self.options.clip_norm is not None:
-            clip_gradients(parameters, self.options.clip_norm, self.replicas.count)
-        if bool((self.diverged >= 0).any()):
-            halt_gradients(parameters, self.diverged >= 0)
-
     def _targets(self, batch: GraphBatch) -> Tensor:
+        """Labels [present, nodes]."""
         if batch.y is None:
             raise InputError("Training and validation graphs need labels: set `y` (-1 where a label is missing).")
-        return self.replicas.targets(batch.y)
+        y, now = batch.y, self.now
+        return batch.cached(("targets", now), lambda: now.targets(y))
 
     @torch.no_grad()
     def _look(self, held_out: GraphBatch, losses: Mapping[str, Tensor] | None = None) -> None:
         """Score every part on validation data, keep what has improved, and tell whoever listens."""
-        scores = self.objective.scores(held_out, self._targets(held_out))
-        joint, running = next(iter(scores.values())), self._running()
+        targets = self._targets(held_out)
+        found = self._replayed("look", lambda: self.objective.scores(held_out, targets))
+        scores = {name: score.detach().double().cpu() for name, score in found.items()}
+        joint, running = next(iter(scores.values())), self._running()[self.present]
         improved = [
-            self.snapshots[name].update(part, scores[name] if name in scores else joint, self.epoch, running)
+            self.snapshots[name].update(part, scores.get(name, joint), self.epoch, running, self.present)
             for name, part in self.objective.parts.items()
         ]
-        self.stale = torch.where(torch.stack(improved).any(0), 0, self.stale + running)
-        row: Row = {"epoch": self.epoch}
-        row |= {f"{name}_loss": _mean(value) for name, value in (losses or {}).items()}
-        row |= {f"{name}_score": _mean(score) for name, score in scores.items()}
+        stale = self.stale[self.present]
+        self.stale[self.present] = torch.where(torch.stack(improved).any(0), 0, stale + running)
+        values = {f"{name}_loss": loss.double().cpu() for name, loss in (losses or {}).items()}
+        values |= {f"{name}_score": score for name, score in scores.items()}
+        for name, value in values.items():
+            known = self.last.setdefault(name, torch.full((self.replicas.count,), torch.nan, dtype=torch.float64))
+            known[self.present[running]] = value[running]
+        row: Row = {"epoch": self.epoch, **{name: _mean(self.last[name]) for name in values}}
         self.history.append(row)
         if self.report is not None and self.fabric.is_global_zero:
             self.report(row)
@@ -214,22 +255,37 @@ class Trainer:
     def _save(self) -> None:
         if self.path is None or not self.fabric.is_global_zero:
             return
-        tensors: dict[str, Tensor] = {}
+        tensors: dict[str, Tensor] = {f"last/{name}": value for name, value in self.last.items()}
         for name, part in self.objective.parts.items():
-            tensors |= {f"{name}/now/{key}": value for key, value in learned(part).items()}
-            tensors |= {f"{name}/best/{key}": value for key, value in self.snapshots[name].best.items()}
-            tensors |= {f"{name}/optimiser/{key}": v for key, v in flatten_optimiser(self.optimisers[name]).items()}
+            best = self.snapshots[name].best
+            tensors |= {f"{name}/now/{key}": self._whole(value, best[key]) for key, value in learned(part).items()}
+            tensors |= {f"{name}/best/{key}": value for key, value in best.items()}
+            tensors |= {
+                f"{name}/optimiser/{k}": self._whole(v) for k, v in flatten_optimiser(self.optimisers[name]).items()
+            }
             tensors |= {f"{name}/score": self.snapshots[name].score, f"{name}/epoch": self.snapshots[name].epoch}
         course = {"epoch": self.epoch, "stale": self.stale.tolist(), "diverged": self.diverged.tolist()}
+        course |= {"present": self.present.tolist()}
         write_checkpoint(self.path, tensors, {**self._identity(), **course, "history": self.history})
+
+    def _whole(self, value: Tensor, blank: Tensor | None = None) -> Tensor:
+        """What replicas that are present hold, and zeros (or `blank`) for those that have left."""
+        if len(self.present) == self.replicas.count or not value.dim():
+            return value
+        whole = value.new_zeros(self.replicas.count, *value.shape[1:]) if blank is None else blank.clone()
+        whole[self.present.to(value.device)] = value.detach()
+        return whole
 
     def _identity(self) -> dict[str, Any]:
         """What must agree for a run to go on from a checkpoint."""
-        shapes = {n: [list(v.shape) for v in part.parameters()] for n, part in self.objective.parts.items()}
+        parts = {name: part.named_parameters() for name, part in self.objective.parts.items()}
+        shapes = {name: [list(self.snapshots[name].best[key].shape) for key, _ in own] for name, own in parts.items()}
         options = {name: asdict(own) for name, own in self.objective.options.items()}
+        members = self.replicas.members
         return {
             "seeds": list(self.replicas.seeds),
             "tasks": self.replicas.num_tasks,
+            "members": None if members is None else list(members),
             "shapes": shapes,
             "options": options,
             "data": self.fingerprint,
@@ -255,26 +311,11 @@ class Trainer:
                 restore_optimiser(self.optimisers[name], own)
         self.epoch, self.history = saved.values["epoch"], saved.values["history"]
         self.stale, self.diverged = torch.tensor(saved.values["stale"]), torch.tensor(saved.values["diverged"])
-
-
-@torch.no_grad()
-def clip_gradients(parameters: Sequence[nn.Parameter], largest: float, num_replicas: int) -> None:
-    """Scale each replica's gradient down to norm `largest`, by its own norm alone."""
-    given = [parameter for parameter in parameters if parameter.grad is not None]
-    if not given:
-        return
-    square = torch.zeros(num_replicas, device=given[0].device)
-    for parameter in given:
-        assert parameter.grad is not None
-        mine = owner(parameter)
-        if mine is None:
-            square += parameter.grad.flatten(1).square().sum(1)
-        else:
-            square[mine] += parameter.grad.square().sum()
-    scale = (largest / square.sqrt().clamp_min(1e-12)).clamp_max(1.0)
-    for parameter in given:
-        assert parameter.grad is not None
-        parameter.grad.mul_(spread(scale, parameter))
+        self.last = {k.removeprefix("last/"): v for k, v in saved.tensors.items() if k.startswith("last/")}
+        self._take_stock()
+        present = saved.values.get("present", self.present.tolist())
+        if len(present) < len(self.present):
+            self._keep(torch.tensor(present))
 
 
 def fingerprint(graphs: Sequence[Data]) -> str:
@@ -291,16 +332,3 @@ def _mean(values: Tensor) -> float:
     """Over the replicas that have a finite value; 0 where none has."""
     finite = values.double()[values.isfinite()]
     return float(finite.mean()) if finite.numel() else 0.0
-
-
-@contextmanager
-def _determinism(wanted: bool) -> Iterator[None]:
-    """Ask torch for the same bits every run, and put its setting back afterwards."""
-    before = torch.are_deterministic_algorithms_enabled()
-    if wanted:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS asks for it; read when CUDA starts
-    torch.use_deterministic_algorithms(wanted or before)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before)

@@ -1,7 +1,9 @@
 """Which replica stands for which seed and which label task."""
 
+import copy
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -13,29 +15,51 @@ TASK_STRIDE = 1_000_003  # keeps the seeds of different tasks apart
 
 @dataclass(frozen=True)
 class Replicas:
-    """Seeds x tasks, trained side by side on the same graphs; replica r is seed r // tasks, task r % tasks."""
+    """Seeds x tasks, trained side by side on the same graphs; number n is seed n // tasks, task n % tasks.
+
+    Args:
+        seeds: of weights and dropout.
+        num_tasks: labels of a node.
+        members: numbers of those that are here; None for all of seeds x tasks.
+    """
 
     seeds: tuple[int, ...] = (0,)
     num_tasks: int = 1
+    members: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not self.seeds or self.num_tasks < 1:
+        if not self.seeds or self.num_tasks < 1 or not self.numbers:
             raise OptionError(f"Replicas: {self} names no replica. Give at least one seed and one task.")
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """Which of seeds x tasks are here."""
+        return range(len(self.seeds) * self.num_tasks) if self.members is None else self.members
 
     @property
     def count(self) -> int:
         """How many replicas there are."""
-        return len(self.seeds) * self.num_tasks
+        return len(self.numbers)
 
     @property
     def keys(self) -> list[int]:
         """Seed of each replica's weights and dropout; it depends on nothing but the replica itself."""
-        return [seed + TASK_STRIDE * task for seed in self.seeds for task in range(self.num_tasks)]
+        return [seed + TASK_STRIDE * task for seed, task in map(self.seed_and_task, range(self.count))]
+
+    def seed_and_task(self, place: int) -> tuple[int, int]:
+        """What the replica at a place stands for."""
+        number = self.numbers[place]
+        return self.seeds[number // self.num_tasks], number % self.num_tasks
+
+    def subset(self, places: Sequence[int]) -> "Replicas":
+        """Only the replicas at these places."""
+        return replace(self, members=tuple(self.numbers[place] for place in places))
 
     def targets(self, y: Tensor) -> Tensor:
         """Labels [nodes] or [nodes, tasks] -> [R, nodes]."""
         columns = y[:, None] if y.dim() == 1 else y
-        return columns.t().repeat(len(self.seeds), 1)
+        rows = columns.t().repeat(len(self.seeds), 1)
+        return rows if self.members is None else rows[list(self.members)]
 
 
 def learned(module: nn.Module) -> dict[str, Tensor]:
@@ -59,3 +83,36 @@ def spread(values: Tensor, tensor: Tensor, name: str = "") -> Tensor:
     moved = values.to(tensor.device)
     moved = moved if moved.dtype == torch.bool else moved.to(tensor.dtype)
     return moved[mine] if mine is not None else moved.reshape(-1, *(1,) * (tensor.dim() - 1))
+
+
+def is_stacked(modules: Iterable[nn.Module]) -> bool:
+    """Whether all that modules have learned is stacked along a replica axis, so that replicas can be taken out."""
+    return all(owner(value, name) is None for module in modules for name, value in learned(module).items())
+
+
+@torch.no_grad()
+def cut(module: nn.Module, places: Tensor) -> None:
+    """Keep the replicas at some places only, in place; the parameters stay the same objects."""
+    for value in learned(module).values():
+        value.grad = None
+        value.data = value.data.index_select(0, places.to(value.device))
+    set_num_replicas(module, len(places))
+
+
+@torch.no_grad()
+def copy_of(module: nn.Module, places: Tensor) -> nn.Module:
+    """A module like this one that holds the replicas at some places only."""
+    memo: dict[int, object] = {}
+    for value in learned(module).values():
+        some = value.detach().index_select(0, places.to(value.device))
+        memo[id(value)] = nn.Parameter(some, value.requires_grad) if isinstance(value, nn.Parameter) else some
+    copied = copy.deepcopy(module, memo)  # what the memo holds is taken from there, not copied whole
+    set_num_replicas(copied, len(places))
+    return copied
+
+
+def set_num_replicas(module: nn.Module, count: int) -> None:
+    """Tell a module and all inside it how many replicas they hold."""
+    for inner in module.modules():
+        if hasattr(inner, "num_replicas"):
+            setattr(inner, "num_replicas", count)  # noqa: B010  # a plain number, which torch's types do not foresee

@@ -10,11 +10,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from learning.training_cases import SHAPE, TEST, TRAIN, VAL, made_graphs
 from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from accord.encoders import GCN, MLP, Adapter, LinearScorer
-from accord.errors import InputError, InputTypeError, OptionError
+from accord.errors import DivergenceWarning, InputError, InputTypeError, OptionError
 from accord.evaluation import graph_accuracy
 from accord.field import Combination, Pseudomarginals
 from accord.graphs import GraphBatch
@@ -22,35 +23,20 @@ from accord.inference import propagate
 from accord.learning import (
     CombinationGrid,
     PartOptions,
+    ProxyObjective,
     Replicas,
+    Trainer,
     TrainingOptions,
+    _loop,
     choose_combination,
     hold_out,
     node_loss,
     read_checkpoint,
     write_checkpoint,
 )
-from accord.methods import GNN, Recipe, Shape, StructuredProxyNetwork
+from accord.methods import GNN, Recipe, StructuredProxyNetwork
 
-
-def made_graphs(count, seed, states=3, missing=0.0):
-    """Rings whose labels tend to agree along edges; features are noisy labels."""
-    generator = torch.Generator().manual_seed(seed)
-    graphs = []
-    for _ in range(count):
-        size = int(torch.randint(4, 8, (), generator=generator))
-        ring = torch.stack([torch.arange(size), (torch.arange(size) + 1) % size])
-        first = torch.randint(0, states, (), generator=generator)
-        flips = torch.rand(size, generator=generator) < 0.2
-        y = (first + flips.long().cumsum(0)) % states
-        x = torch.nn.functional.one_hot(y, states) + 1.2 * torch.randn(size, states, generator=generator)
-        y = y.masked_fill(torch.rand(size, generator=generator) < missing, -1)
-        graphs.append(Data(x=x, edge_index=torch.cat([ring, ring.flip(0)], 1), y=y))
-    return graphs
-
-
-TRAIN, VAL, TEST = made_graphs(40, 0), made_graphs(20, 1), made_graphs(60, 2)
-SHAPE = Shape(3, 3)
+TESTS = os.path.dirname(os.path.dirname(__file__))
 RECIPE = Recipe(
     encoder=MLP(hidden=8, layers=2, dropout=0.2),
     edge_encoder=GCN(hidden=8, layers=2, dropout=0.2),
@@ -165,11 +151,11 @@ def test_interrupted_runs_go_on_as_if_nothing_had_happened(tmp_path):
 def test_killed_runs_resume_to_the_same_result(tmp_path):
     script = (
         "import sys, time, json; from pathlib import Path; sys.path[:0] = json.loads(sys.argv[2])\n"
-        "from test_training import StructuredProxyNetwork, TRAIN, VAL, SHAPE, Replicas, with_training\n"
+        "from learning.test_training import StructuredProxyNetwork, TRAIN, VAL, SHAPE, Replicas, with_training\n"
         "method = StructuredProxyNetwork(with_training(checkpoint_every=1), 'graph')\n"
         "method.fit(TRAIN, VAL, SHAPE, Replicas((0,)), Path(sys.argv[1]), lambda row: time.sleep(0.3))\n"
     )
-    paths = json.dumps([os.path.dirname(__file__)])
+    paths = json.dumps([TESTS])
     process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path), paths])
     checkpoint = tmp_path / "checkpoint.safetensors"
     deadline = time.time() + 120
@@ -326,7 +312,7 @@ def test_several_processes_share_the_graphs_and_agree(tmp_path):
     script = tmp_path / "two.py"
     script.write_text(
         "import sys, torch; from pathlib import Path; sys.path[:0] = [sys.argv[1]]\n"
-        "from test_training import StructuredProxyNetwork, TRAIN, VAL, SHAPE, Replicas, with_training\n"
+        "from learning.test_training import StructuredProxyNetwork, TRAIN, VAL, SHAPE, Replicas, with_training\n"
         "from accord.learning import write_checkpoint\n"
         "method = StructuredProxyNetwork(with_training(devices=2, max_epochs=10), 'graph')\n"
         "model, group = method.fit(TRAIN, VAL, SHAPE, Replicas((0,))), torch.distributed\n"
@@ -334,7 +320,7 @@ def test_several_processes_share_the_graphs_and_agree(tmp_path):
         "write_checkpoint(path, model.tensors(), {'world': group.get_world_size()})\n"
     )
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command += [str(script), os.path.dirname(__file__), str(tmp_path)]
+    command += [str(script), TESTS, str(tmp_path)]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=240, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
@@ -398,3 +384,61 @@ def test_bad_recipes_are_refused():
     for changes in ({"consistency": "abc"}, {"damping": 1.0}, {"edge_channels": 0}, {"selection": "luck"}):
         with pytest.raises(OptionError, match="Recipe"):
             replace(RECIPE, **changes)
+
+
+LEAVING = with_training(patience=2, max_epochs=120, evaluate_every=2)
+SEEDS = (5, 3, 8, 11, 2)
+
+
+def presence(monkeypatch):
+    """How many replicas were in the batch, at each look at validation data."""
+    counts, look = [], Trainer._look
+    monkeypatch.setattr(Trainer, "_look", lambda self, *a: counts.append(len(self.present)) or look(self, *a))
+    return counts
+
+
+def test_finished_replicas_leave_and_nobody_notices(monkeypatch):
+    counts = presence(monkeypatch)
+    left = fit(LEAVING, seeds=SEEDS)
+    assert counts[0] == 5 and 1 <= counts[-1] < 5 and counts == sorted(counts, reverse=True)
+    monkeypatch.setattr(_loop, "LEAVING_SHARE", 2.0)
+    stayed = fit(LEAVING, seeds=SEEDS)
+    same(left.tensors(), stayed.tensors(), rtol=1e-4, atol=1e-4)
+    for ours, theirs in zip(left.history, stayed.history, strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-3)
+    for place, seed in enumerate(SEEDS):
+        same(
+            {k: v[place : place + 1] for k, v in left.tensors().items()},
+            fit(LEAVING, seeds=(seed,)).tensors(),
+            rtol=1e-4,
+            atol=1e-4,
+        )
+
+
+def test_interrupted_runs_remember_who_has_left(tmp_path, monkeypatch):
+    counts = presence(monkeypatch)
+    whole = fit(LEAVING, seeds=SEEDS)
+    half = 2 * next(number for number, count in enumerate(counts) if count < 5) + 2  # epochs; somebody has left by then
+    stopped = replace(LEAVING, training=replace(LEAVING.training, max_epochs=half))
+    fit(stopped, seeds=SEEDS, folder=tmp_path)
+    assert len(read_checkpoint(tmp_path / "checkpoint.safetensors").values["present"]) < 5
+    resumed = fit(LEAVING, seeds=SEEDS, folder=tmp_path)
+    same(resumed.tensors(), whole.tensors(), rtol=0, atol=0)
+    assert resumed.history == whole.history
+
+
+def test_diverged_replicas_leave_too(monkeypatch):
+    """One of three: its loss is not a number from the tenth step on."""
+    losses, counts = ProxyObjective.losses, presence(monkeypatch)
+
+    def broken(self, batch, targets, noise):
+        found = losses(self, batch, targets, noise)
+        bad = (noise.seeds == 3) & (noise.step >= 10 * 1_000_003)
+        return {name: torch.where(bad, torch.nan, loss) for name, loss in found.items()}
+
+    monkeypatch.setattr(ProxyObjective, "losses", broken)
+    with pytest.warns(DivergenceWarning, match="seed 3 in epoch 11"):
+        together = fit(seeds=(5, 3, 8)).tensors()
+    assert counts[0] == 3 and counts[-1] == 2
+    same({k: v[2:] for k, v in together.items()}, fit(seeds=(8,)).tensors(), rtol=1e-4, atol=1e-4)
+    assert all(value.isfinite().all() for name, value in together.items())

@@ -3,6 +3,7 @@
 from accord.learning._adam import ReplicaAdam
 from accord.learning._checkpoint import Saved, read_checkpoint, write_checkpoint
 from accord.learning._chosen import Chosen
+from accord.learning._chunks import Job, train_in_chunks
 from accord.learning._field_objective import (
     FieldLoss,
     FieldObjective,
@@ -35,6 +36,7 @@ __all__ = [
     "FieldObjective",
     "GameOptions",
     "InferenceObjective",
+    "Job",
     "LabelObjective",
     "LabelPart",
     "NodeObjective",
@@ -68,5 +70,6 @@ __all__ = [
     "rank",
     "raw_field",
     "read_checkpoint",
+    "train_in_chunks",
     "write_checkpoint",
 ]

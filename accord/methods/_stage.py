@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
-from accord.learning import Objective, Replicas, Report, Row, Trainer, TrainingOptions
+from accord.learning import Job, Objective, Replicas, Report, Row, TrainingOptions, train_in_chunks
 
 
 def train_stage(
@@ -47,9 +47,6 @@ def train_stage(
         if report is not None:
             report(shifted(row))
 
-    trainer = Trainer(objective, replicas, options, folder, follow, trained)
-    trainer.fit(train, validation)
-    rows = [shifted(row) for row in trainer.history]
-    history[-1:] = rows  # the first of them holds what it replaces
-    device: torch.device = trainer.fabric.device
+    rows, device = train_in_chunks(Job(objective, replicas, options, train, validation, folder, follow, trained))
+    history[-1:] = [shifted(row) for row in rows]  # the first of them holds what it replaces
     return device

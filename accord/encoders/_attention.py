@@ -29,6 +29,7 @@ def attend_heads(
     noise: Noise | None = None,
     dropout: float = 0.0,
     layer: int = 0,
+    bias: Tensor | None = None,
 ) -> Tensor:
     """Attention whose scores are products of `h` with a vector for sources and one for targets.
 
@@ -41,17 +42,19 @@ def attend_heads(
         noise: None means no dropout.
         dropout: on the attention weights.
         layer: number of this place for the noise.
+        bias: [replicas, heads, channels], added to the average, in the precision of `h`; None for none.
 
     Returns:
         [nodes, replicas, heads, channels].
     """
     if not (suits(h, source, target) and h.shape[-1] <= MAX_CHANNELS and h.numel()):
         from_source, to_target = torch.linalg.vecdot(h, source), torch.linalg.vecdot(h, target)
-        return attend(h, from_source, to_target, pattern, slope, noise, dropout, layer)
+        average = attend(h, from_source, to_target, pattern, slope, noise, dropout, layer)
+        return average if bias is None else average + bias.to(average.dtype)
     keep, scale = None, 1.0
     if noise is not None and dropout:
         keep, scale = noise.keep(pattern.num_arcs, h.shape[2], dropout, layer)
-    return fused_attention(h, source, target, pattern, slope, keep, scale)
+    return fused_attention(h, source, target, pattern, slope, keep, scale, bias)
 
 
 def attend(

@@ -9,6 +9,7 @@ from accord.encoders import _initial
 from accord.encoders._attention import attend_heads
 from accord.encoders._encoder import EncoderSpec
 from accord.encoders._inputs import Signal
+from accord.encoders._linear import ReplicaLinear
 from accord.encoders._noise import Noise
 from accord.encoders._operators import arc_pattern
 from accord.encoders._stack import Layer, StackedEncoder
@@ -70,6 +71,8 @@ class GAT(EncoderSpec):
 class GATLayer(Layer):
     """Attention with several heads over neighbours and self."""
 
+    adds_skip = True
+
     def __init__(
         self,
         in_channels: int,
@@ -88,11 +91,18 @@ class GATLayer(Layer):
         self.target = _initial.glorot(seeds, f"{name}.target", (heads, channels))
         self.bias = _initial.constant(seeds, (channels if average else heads * channels,), 0.0)
 
-    def forward(self, signal: Signal, batch: GraphBatch, noise: Noise | None, number: int) -> Tensor:
-        """One layer: [nodes, replicas, heads x channels], or channels where heads are averaged."""
+    def forward(
+        self, signal: Signal, batch: GraphBatch, noise: Noise | None, number: int, skip: ReplicaLinear | None = None
+    ) -> Tensor:
+        """One layer, and the skip connection: [nodes, replicas, heads x channels], or channels if heads are averaged.
+
+        Both biases ride on the attention, and the skip connection's product is added where its result lies: every
+        pass over [nodes, replicas, heads x channels] costs as much as all biases together.
+        """
         h = signal.linear(self.weight).unflatten(-1, (self.heads, self.channels))
-        pattern = arc_pattern(batch, True)
-        layer = ATTENTION_LAYER + number
-        out = attend_heads(h, self.source, self.target, pattern, 0.2, noise, self.dropout, layer)
-        # Hidden layers stay in the precision of `out`: under mixed precision half the bytes.
-        return out.mean(2) + self.bias if self.average else out.flatten(2) + self.bias.to(out.dtype)
+        bias = self.bias if skip is None or skip.bias is None else self.bias + skip.bias
+        each = None if self.average else bias.unflatten(-1, (self.heads, self.channels))
+        pattern, layer = arc_pattern(batch, True), ATTENTION_LAYER + number
+        out = attend_heads(h, self.source, self.target, pattern, 0.2, noise, self.dropout, layer, each)
+        out = out.mean(2) + bias if self.average else out.flatten(2)
+        return out if skip is None else signal.linear_onto(out, skip.weight)

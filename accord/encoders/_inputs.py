@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from accord.encoders._linear import replica_linear, to_autocast
+from accord.encoders._linear import replica_linear, replica_linear_onto, to_autocast
 from accord.encoders._noise import Noise
 from accord.encoders._operators import Operator, csr, multiply
 from accord.graphs import GraphBatch
@@ -29,6 +29,10 @@ class Signal(ABC):
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """signal weight + bias: [nodes, replicas, outputs]."""
 
+    def linear_onto(self, base: Tensor, weight: Tensor) -> Tensor:
+        """base + signal weight; `base` may be used up for it."""
+        return base + self.linear(weight)
+
     @abstractmethod
     def aggregated_linear(self, operator: Operator, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """operator(signal) weight + bias, in whichever order is cheaper."""
@@ -43,6 +47,10 @@ class Hidden(Signal):
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """One product for each replica."""
         return replica_linear(self.h, weight, bias)
+
+    def linear_onto(self, base: Tensor, weight: Tensor) -> Tensor:
+        """The products are added where `base` lies."""
+        return replica_linear_onto(base, self.h, weight)
 
     def aggregated_linear(self, operator: Operator, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """Aggregate on the narrower side."""
@@ -77,6 +85,12 @@ class Features(Signal):
             return replica_linear(self.batch.x, weight, bias)
         each = self.batch.x[:, None, :].expand(-1, replicas, -1)
         return replica_linear(self.noise.dropout(each, self.dropout, self.layer), weight, bias)
+
+    def linear_onto(self, base: Tensor, weight: Tensor) -> Tensor:
+        """Dense features that all replicas see alike are added where `base` lies."""
+        if self.drops or has_sparse_features(self.batch):
+            return base + self.linear(weight)
+        return replica_linear_onto(base, self.batch.x, weight)
 
     def aggregated_linear(self, operator: Operator, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """Dense features without dropout are aggregated once for all replicas and steps; others after the weight."""

@@ -18,6 +18,8 @@ from accord.graphs import GraphBatch
 class Layer(nn.Module, ABC):
     """One step of message passing, without what comes between the steps."""
 
+    adds_skip: ClassVar[bool] = False  # whether it adds the skip connection itself, given as a last argument
+
     @abstractmethod
     def forward(self, signal: Signal, batch: GraphBatch, noise: Noise | None, number: int) -> Tensor:
         """[nodes, replicas, outputs]; `number` tells layers apart in the noise."""
@@ -76,11 +78,16 @@ class StackedEncoder(Encoder):
         return h
 
     def _step(self, number: int, signal: Signal, batch: GraphBatch, noise: Noise | None) -> Tensor:
-        h: Tensor = self.layers[number](signal, batch, noise, number)
-        if self.skips:
-            skip = cast(ReplicaLinear, self.skips[number])
-            h = h + signal.linear(skip.weight, skip.bias)
-        return h
+        layer = cast(Layer, self.layers[number])
+        if not self.skips:
+            alone: Tensor = layer(signal, batch, noise, number)
+            return alone
+        skip = cast(ReplicaLinear, self.skips[number])
+        if layer.adds_skip:
+            both: Tensor = layer(signal, batch, noise, number, skip)
+            return both
+        h: Tensor = layer(signal, batch, noise, number)
+        return h + signal.linear(skip.weight, skip.bias)
 
 
 @dataclass(frozen=True)

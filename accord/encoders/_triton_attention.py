@@ -20,6 +20,7 @@ from accord.encoders.triton_support import power_of_two, triton
 MAX_CHANNELS = 1024  # a program holds all channels of a head
 ARCS = 4  # rows that a program gathers at once; measured best on an H200, as are the warps below
 WARP_WIDTH = 256  # numbers of a row to a warp: fewer threads wait less for each other
+SCORE_ARCS, SCORE_GROUPS, SCORE_WARPS = 32, 32, 4  # of the kernels that handle scores of arcs, not rows
 CHUNK = 64  # nodes over which a program adds up the gradients of the attention vectors
 
 
@@ -44,7 +45,14 @@ class Blocks:
 
 
 def fused_attention(
-    h: Tensor, source: Tensor, target: Tensor, pattern: Pattern, slope: float, keep: Tensor | None, scale: float
+    h: Tensor,
+    source: Tensor,
+    target: Tensor,
+    pattern: Pattern,
+    slope: float,
+    keep: Tensor | None,
+    scale: float,
+    bias: Tensor | None = None,
 ) -> Tensor:
     """Scores, softmax and average in one.
 
@@ -56,11 +64,13 @@ def fused_attention(
         slope: of the leaky ReLU on the score, below zero.
         keep: [arcs, replicas, heads] of zeros and ones, the weights that dropout leaves; None for all.
         scale: factor on what is left.
+        bias: [replicas, heads, channels], added to the average; None for none.
 
     Returns:
         [nodes, replicas, heads, channels].
     """
-    inputs = h.flatten(1, 2), source.flatten(0, 1), target.flatten(0, 1)
+    flat = None if bias is None else bias.flatten(0, 1)
+    inputs = h.flatten(1, 2), source.flatten(0, 1), target.flatten(0, 1), flat
     out: Tensor = _Attention.apply(*inputs, pattern, slope, keep, scale)  # type: ignore[no-untyped-call]
     return out.view(h.shape)
 
@@ -72,6 +82,7 @@ class _Attention(Function):
         h: Tensor,
         source: Tensor,
         target: Tensor,
+        bias: Tensor | None,
         pattern: Pattern,
         slope: float,
         keep: Tensor | None,
@@ -79,9 +90,10 @@ class _Attention(Function):
     ) -> Tensor:
         h, source, target = h.contiguous(), source.contiguous(), target.contiguous()
         from_source, to_target = head_scores(h, source, target)
-        out, log_sum = attend_forward(h, from_source, to_target, pattern, slope, keep, scale)
+        out, log_sum = attend_forward(h, from_source, to_target, pattern, slope, keep, scale, bias)
         ctx.save_for_backward(h, source, target, from_source, to_target, log_sum)
         ctx.rest = (pattern, slope, keep, scale)
+        ctx.bias_dtype = None if bias is None else bias.dtype
         return out
 
     @staticmethod
@@ -89,7 +101,8 @@ class _Attention(Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         h, source, target, *parts = ctx.saved_tensors
         to_h, to_source, to_target = attend_backward(gradient.contiguous(), h, source, target, *parts, *ctx.rest)
-        return to_h, to_source.to(source.dtype), to_target.to(target.dtype), None, None, None, None
+        to_bias = None if ctx.bias_dtype is None else gradient.sum(0, dtype=torch.float32).to(ctx.bias_dtype)
+        return to_h, to_source.to(source.dtype), to_target.to(target.dtype), to_bias, None, None, None, None
 
 
 def head_scores(h: Tensor, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -116,7 +129,14 @@ def head_scores(h: Tensor, source: Tensor, target: Tensor) -> tuple[Tensor, Tens
 
 
 def attend_forward(
-    h: Tensor, from_source: Tensor, to_target: Tensor, pattern: Pattern, slope: float, keep: Tensor | None, scale: float
+    h: Tensor,
+    from_source: Tensor,
+    to_target: Tensor,
+    pattern: Pattern,
+    slope: float,
+    keep: Tensor | None,
+    scale: float,
+    bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Averages [nodes, groups, channels], and the logarithm of each softmax's denominator [nodes, groups]."""
     nodes, groups, channels = h.shape
@@ -129,6 +149,7 @@ def attend_forward(
         from_source,
         to_target,
         from_source if keep is None else keep,
+        from_source if bias is None else bias.contiguous(),
         out,
         log_sum,
         nodes,
@@ -137,6 +158,7 @@ def attend_forward(
         slope,
         scale,
         keep is not None,
+        bias is not None,
         block.arcs,
         block.groups,
         block.channels,
@@ -188,7 +210,7 @@ def attend_backward(
         num_warps=block.warps,
     )
     to_from_source, to_to_target = torch.empty_like(from_source), torch.empty_like(to_target)
-    narrow = min(power_of_two(groups), 32)
+    narrow = min(power_of_two(groups), SCORE_GROUPS)
     grid = (nodes * triton.cdiv(groups, narrow),)
     kernels.hand_to_scores[grid](
         pattern.start,
@@ -203,10 +225,13 @@ def attend_backward(
         groups,
         arcs,
         slope,
-        32,
+        SCORE_ARCS,
         narrow,
+        num_warps=SCORE_WARPS,
     )
-    kernels.sum_leaving[grid](pattern.start, to_arcs, to_from_source, nodes, groups, arcs, 32, narrow)
+    kernels.sum_leaving[grid](
+        pattern.start, to_arcs, to_from_source, nodes, groups, arcs, SCORE_ARCS, narrow, num_warps=SCORE_WARPS
+    )
     chunks = triton.cdiv(nodes, CHUNK)
     to_source, to_target_vector = (h.new_empty(chunks, groups, channels, dtype=torch.float32) for _ in range(2))
     kernels.hand_to_vectors[(chunks * by_group,)](

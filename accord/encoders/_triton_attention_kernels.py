@@ -51,6 +51,7 @@ def average_over_arcs(  # type: ignore[no-untyped-def]
     from_source,
     to_target,
     keep,
+    bias,
     out,
     log_sum,
     nodes,
@@ -59,6 +60,7 @@ def average_over_arcs(  # type: ignore[no-untyped-def]
     slope,
     scale,
     DROPS: tl.constexpr,
+    BIASED: tl.constexpr,
     ARCS: tl.constexpr,
     GROUPS: tl.constexpr,
     CHANNELS: tl.constexpr,
@@ -96,6 +98,8 @@ def average_over_arcs(  # type: ignore[no-untyped-def]
     any_arc = total > 0
     total = tl.where(any_arc, total, 1.0)
     mean = tl.sum(sums, 0) / total[:, None]
+    if BIASED:
+        mean += tl.load(bias + vector, there, other=0.0).to(tl.float32)
     tl.store(out + node * groups * channels + vector, mean.to(out.dtype.element_ty), there)
     tl.store(log_sum + node * groups + group, tl.where(any_arc, highest, 0.0) + tl.log(total), present)
 

@@ -76,3 +76,16 @@ def test_the_same_bits_every_time():
     tensors = inputs(pattern, 6)
     first, second = (with_gradients(fused, tensors, pattern, None) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_a_bias_rides_along():
+    pattern = arc_pattern(random_batch().to(DEVICE, torch.float64), True)
+    tensors = inputs(pattern, 6)
+    tensors.append(torch.linspace(-1, 1, tensors[1].numel()).view_as(tensors[1]).to(DEVICE))
+    found = with_gradients(
+        lambda h, s, t, b, p, n: fused_attention(h, s, t, p, 0.2, None, 1.0, b), tensors, pattern, None
+    )
+    doubles = [tensor.double() for tensor in tensors]
+    wanted = with_gradients(lambda h, s, t, b, p, n: plain(h, s, t, p, n) + b, doubles, pattern, None)
+    for mine, theirs in zip(found, wanted, strict=True):
+        torch.testing.assert_close(mine, theirs.float(), rtol=1e-4, atol=1e-5)

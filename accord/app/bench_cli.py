@@ -10,11 +10,6 @@ from accord.app.console import INTERRUPTED, messages, output
 bench_app = typer.Typer(help="How fast things are on this machine, and next to what else there is.")
 
 
-@bench_app.callback()
-def choose() -> None:
-    """How fast things are on this machine, and next to what else there is."""
-
-
 @bench_app.command("inference")
 def bench_inference(
     workload: Annotated[
@@ -56,3 +51,40 @@ def bench_inference(
     for part in shown:
         output().print(part)
     messages().print(f"Written to {out}", soft_wrap=True)
+
+
+@bench_app.command("learning")
+def bench_learning(
+    benchmark: Annotated[str, typer.Option(help="Whose training graphs.")] = "ppi-1",
+    encoder: Annotated[str, typer.Option(help="sage, gat, gcn or gcnii, with the paper's sizes.")] = "sage",
+    replicas: Annotated[int, typer.Option(help="Labels (or seeds, where nodes have one label) at once.")] = 121,
+    updates: Annotated[int, typer.Option(help="Of the whole job; a slice is measured.")] = 400,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda.", show_default="cuda if there is one")] = None,
+    precision: Annotated[str, typer.Option(help="32-true, tf32 or bf16-mixed.")] = "32-true",
+    seconds: Annotated[float, typer.Option(help="How long to time updates.")] = 5.0,
+    compare: Annotated[bool, typer.Option(help="Also one by one with plain PyG modules.")] = True,
+    sweep: Annotated[
+        Path | None, typer.Option(help="Also measure growth with replicas and edges, and write it into this folder.")
+    ] = None,
+) -> None:
+    """Milliseconds an update of all replicas, beside training them one by one with plain PyG modules."""
+    import torch  # `--help` need not wait for it
+
+    from accord.app.bench_learning import LearningCase, describe, measure_learning, sweep_learning
+    from accord.app.bench_output import write_sweep
+
+    case = LearningCase(
+        benchmark=benchmark,
+        encoder=encoder,
+        replicas=replicas,
+        updates=updates,
+        device=device or ("cuda" if torch.cuda.is_available() else "cpu"),
+        precision=precision,
+        seconds=seconds,
+    )
+    row = measure_learning(case, compare)
+    output().print(describe(row), soft_wrap=True)
+    if sweep is not None:
+        found = sweep_learning(case, lambda line: messages().print(line))
+        for path in write_sweep(sweep, row, found):
+            messages().print(f"written: {path}", soft_wrap=True)

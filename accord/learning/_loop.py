@@ -101,13 +101,13 @@ class Trainer:
         """Train, then put the best parameters of every replica in place."""
         held_out = self._place(GraphBatch.collate(validation))
         self.fingerprint = fingerprint([*train, *validation])
-        batches = self._batches(train)
+        batches = self.batches(train)
         self._resume()
         with determinism(self.options.deterministic), product_precision(self.options.precision):
             if not self.history:
                 self._look(held_out)
             while self.epoch < self.options.max_epochs and bool(self._running().any()):
-                losses = self._train_epoch(batches(self.epoch))
+                losses = self.train_epoch(batches(self.epoch))
                 self.epoch += 1
                 looking = self.epoch % self.options.evaluate_every == 0 or self.epoch == self.options.max_epochs
                 self._stop_diverged(losses, looking)
@@ -120,7 +120,7 @@ class Trainer:
             self.snapshots[name].restore(part)
         warn_of_divergence(self.replicas, self.diverged, {name: kept.epoch for name, kept in self.snapshots.items()})
 
-    def _train_epoch(self, batches: Iterator[tuple[GraphBatch, bool]]) -> dict[str, Tensor]:
+    def train_epoch(self, batches: Iterator[tuple[GraphBatch, bool]]) -> dict[str, Tensor]:
         """One pass over the training graphs; mean losses of the replicas that are present."""
         totals: dict[str, Tensor] = {}
         number = -1
@@ -195,7 +195,7 @@ class Trainer:
         """A batch on the device and in the precision of the networks."""
         return batch.to(self.fabric.device, torch.float32)
 
-    def _batches(self, train: Sequence[Data]) -> Callable[[int], Iterator[tuple[GraphBatch, bool]]]:
+    def batches(self, train: Sequence[Data]) -> Callable[[int], Iterator[tuple[GraphBatch, bool]]]:
         """Portions of the training graphs by epoch, in an order that depends on the epoch alone and all replicas share.
 
         Portions that are the same in every epoch (all graphs, or one at a time) are put together once: what encoders

@@ -58,12 +58,12 @@ def small_memory(monkeypatch):
 
 def measured_by_count(work, device):
     """What the work would take on the made-up machine, by how many replicas it trains."""
-    count, step = [], Trainer._train_epoch
-    Trainer._train_epoch = lambda self, batches: count.append(len(self.present)) or step(self, batches)
+    count, step = [], Trainer.train_epoch
+    Trainer.train_epoch = lambda self, batches: count.append(len(self.present)) or step(self, batches)
     try:
         work()
     finally:
-        Trainer._train_epoch = step
+        Trainer.train_epoch = step
     return FIXED + EACH * max(count)
 
 
@@ -81,7 +81,7 @@ def test_chunks_are_planned_by_what_a_few_replicas_take(small_memory):
 
 
 def test_a_chunk_that_does_not_fit_is_halved_and_tried_again(monkeypatch):
-    fits, sizes = Trainer._train_epoch, []
+    fits, sizes = Trainer.train_epoch, []
 
     def limited(self, batches):
         """Memory runs out in the second epoch, when something has been learned already."""
@@ -93,7 +93,7 @@ def test_a_chunk_that_does_not_fit_is_halved_and_tried_again(monkeypatch):
 
     wanted = fit()
     monkeypatch.setattr(_chunks, "PLANNED_FROM", 100)
-    monkeypatch.setattr(Trainer, "_train_epoch", limited)
+    monkeypatch.setattr(Trainer, "train_epoch", limited)
     same(fit(), wanted)
     assert sizes == [4, 5, 4, 5]
 
@@ -106,7 +106,7 @@ def test_other_errors_and_single_replicas_are_not_tried_again(monkeypatch):
             calls.append(1)
             raise error
 
-        monkeypatch.setattr(Trainer, "_train_epoch", broken)
+        monkeypatch.setattr(Trainer, "train_epoch", broken)
         with pytest.raises(type(error)):
             fit(seeds=seeds)
         assert len(calls) == 1

@@ -1,0 +1,50 @@
+"""What `accord bench learning --sweep` leaves: figures as JSON and Markdown, and growth as a picture."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from accord.app.runs import write_text
+
+Sweep = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+def write_sweep(folder: Path, row: Mapping[str, Any], sweep: Sweep) -> list[Path]:
+    """Write learning.json, learning.md and learning.png; says where they are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"learning.{ending}" for ending in ("json", "md", "png")]
+    write_text(paths[0], json.dumps({"case": dict(row), "sweep": sweep}, indent=1) + "\n")
+    write_text(paths[1], sweep_table(row, sweep))
+    paths[2].write_bytes(draw_growth(row, sweep))
+    return paths
+
+
+def sweep_table(row: Mapping[str, Any], sweep: Sweep) -> str:
+    """Markdown: one table for each way to grow; the last column is 1 where cost is linear from the largest down."""
+    lines = [f"# Growth of an update: {row['encoder']} on {row['benchmark']}, {row['device_name']}", ""]
+    for name, points in sweep.items():
+        each = points[-1]["ms"] / points[-1][name]
+        lines += [f"| {name} | ms an update | ms over linear |", "|---|---|---|"]
+        lines += [f"| {p[name]} | {p['ms']:.2f} | {p['ms'] / (each * p[name]):.2f} |" for p in points]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def draw_growth(row: Mapping[str, Any], sweep: Sweep) -> bytes:
+    """Milliseconds an update by replicas and by edges, both axes logarithmic, beside a line of linear growth."""
+    from matplotlib.figure import Figure  # not needed for plain figures
+
+    from accord.app.themes import LIGHT, themed, to_png
+
+    with themed(LIGHT):
+        figure = Figure(figsize=(8.2, 3.2))
+        figure.subplots_adjust(left=0.08, right=0.985, top=0.9, bottom=0.16, wspace=0.2)
+        for axes, (name, points) in zip(figure.subplots(1, len(sweep), squeeze=False)[0], sweep.items(), strict=True):
+            sizes, times = [p[name] for p in points], [p["ms"] for p in points]
+            linear = [times[-1] * size / sizes[-1] for size in sizes]
+            axes.plot(sizes, linear, "--", color=LIGHT.soft, linewidth=1, label="linear")
+            axes.plot(sizes, times, "o-", color="#2f7fd3", label=f"{row['encoder']}, {row['precision']}")
+            axes.set(xscale="log", yscale="log", xlabel=name, ylabel="ms an update", title=f"growth with {name}")
+            axes.legend(loc="upper left")
+        return to_png(figure)

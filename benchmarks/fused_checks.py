@@ -60,7 +60,7 @@ class Record:
         try:
             run()
         except Exception:
-            self.say(f"FAILED {name}\n{traceback.format_exc()}", part=name, failed=True)
+            self.say(f"FAILED {name}\n{traceback.format_exc(limit=-5)}", part=name, failed=True)
         free_memory()
 
 

@@ -1,17 +1,17 @@
-"""Where the time of an update goes, on a GPU: all 121 labels of PPI-1 at once, the paper's networks.
+"""How long replica training takes on a GPU: all 121 labels of PPI at once, the paper's networks.
 
     python benchmarks/profile_learning.py OUT [--seconds 150] [--replicas 121]
 
-Checks that the fused kernels give what the plain versions give, measures the ceilings (bandwidth, matrix products),
-then milliseconds an update and peak memory for encoder x precision x fused or plain, profiles of SAGE and GAT, whole
-fits, and block sizes of the attention kernels. A part is left out once the time is up. Writes OUT/profile.txt and
-OUT/profile.json as it goes. The data file is looked for under $ACCORD_DATA.
+Checks that fast ways give what plain ones give (fused Adam, CUDA graphs, tf32, chunks, kernels), then milliseconds an
+update of each encoder by precision, whole fits on PPI-1 with and without looks at validation data, a slice of PPI-20,
+ratios to plain PyG modules, block sizes, a profile. A part is left out once the time is up, and one that fails takes
+nothing else along. Writes OUT/profile.txt and OUT/profile.json as it goes. The data file is looked for under
+$ACCORD_DATA. `--deep` adds what was measured before: ceilings of the device and all fused kernels against plain ones.
 """
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,45 +20,38 @@ from unittest import mock
 import torch
 from fused_checks import (
     DEVICE,
-    Objective,
     Record,
     check_attention,
     check_edge_loss,
     check_networks,
     check_products,
     free_memory,
-    plain,
     synchronise,
 )
+from speed_checks import check_adam, check_chunks, check_graphs, check_leaving, check_tf32, checkable
 from torch import nn
 from torch_geometric.data import Data
 
 import accord
-from accord.encoders import Noise, _attention, _operators, _triton_attention
+from accord.app.bench_learning import LearningCase, time_plain
+from accord.encoders import _attention, _operators, _triton_attention
 from accord.graphs import GraphBatch
-from accord.learning import Replicas, Trainer
+from accord.learning import Job, ProxyObjective, Replicas, Trainer, learned, train_in_chunks
+from accord.learning._torch_settings import product_precision
 from accord.methods import Shape, StructuredProxyNetwork, preset_recipe
 
-PRECISIONS = ("32-true", "tf32", "bf16-mixed")
-BLOCKS = ((8, 4), (4, 1), (4, 2), (16, 4), (16, 8), (8, 2))  # arcs at once, warps
+GOALS = {("sage", "ppi-1"): 6.75, ("gat", "ppi-1"): 75.0, ("sage", "ppi-20"): 16.25, ("gat", "ppi-20"): 100.0}
+BLOCKS = ((4, 1), (8, 1), (2, 1), (4, 2))  # arcs at once, warps
+SCORE_BLOCKS = ((32, 32, 4), (32, 32, 2), (32, 32, 1), (16, 32, 1), (32, 16, 1), (16, 64, 2))  # arcs, groups, warps
 
 
-@contextmanager
-def precision(name: str) -> Iterator[str]:
-    """The setting of matrix products, and Fabric's name for the rest."""
-    torch.set_float32_matmul_precision("highest" if name == "32-true" else "high")
-    try:
-        yield "bf16-mixed" if name == "bf16-mixed" else "32-true"
-    finally:
-        torch.set_float32_matmul_precision("highest")
-
-
-def timed(run: Callable[[], object], seconds: float = 0.5, least: int = 3) -> float:
-    """Milliseconds a call, after two calls to warm up."""
-    run(), run()
+def timed(run: Callable[[], object], seconds: float = 0.5, least: int = 3, warm: int = 2) -> float:
+    """Milliseconds a call, after some to warm up."""
+    for _ in range(warm):
+        run()
     synchronise()
     start, calls = time.perf_counter(), 0
-    while calls < least or (time.perf_counter() - start < seconds and calls < 100):
+    while calls < least or (time.perf_counter() - start < seconds and calls < 200):
         run()
         synchronise()
         calls += 1
@@ -66,231 +59,200 @@ def timed(run: Callable[[], object], seconds: float = 0.5, least: int = 3) -> fl
 
 
 def reset_peak() -> None:
+    free_memory()
     if DEVICE == "cuda":
         torch.cuda.reset_peak_memory_stats()
 
 
-def peak() -> float:
-    """GiB."""
-    return torch.cuda.max_memory_allocated() / 2**30 if DEVICE == "cuda" else 0.0
+def peak() -> tuple[float, float]:
+    """GiB in use, and GiB that the allocator held, at most."""
+    if DEVICE != "cuda":
+        return 0.0, 0.0
+    return torch.cuda.max_memory_allocated() / 2**30, torch.cuda.max_memory_reserved() / 2**30
 
 
-def ppi() -> tuple[GraphBatch, list[Data], list[Data]]:
-    bench = accord.load_benchmark("ppi-1")
-    return GraphBatch.collate(bench.train[:1]).to(DEVICE, torch.float32), bench.train, bench.val
+def only(graphs: list[Data], tasks: int) -> list[Data]:
+    """The graphs with their first labels alone."""
+    return [Data(x=graph.x, edge_index=graph.edge_index, y=graph.y[:, :tasks]) for graph in graphs]
 
 
-def ceilings(record: Record, batch: GraphBatch) -> None:
-    block = torch.empty(2**30, dtype=torch.float32, device=DEVICE)
-    other = torch.empty_like(block)
-    rate = 2 * block.nbytes / timed(partial(other.copy_, block)) / 1e9
-    record.say(f"copy: {rate:.2f} TB/s", ceiling="copy", tb_per_s=rate)
-    del block, other
-    nodes, replicas, width = batch.num_nodes, 121, 1024
-    h = torch.randn(nodes, replicas, width, device=DEVICE)
-    weight = torch.randn(replicas, width, width, device=DEVICE)
-    work = 2e-9 * nodes * replicas * width * width
-    for name in PRECISIONS:
-        with precision(name):
-            a, b = (h.bfloat16(), weight.bfloat16()) if name == "bf16-mixed" else (h, weight)
-            out, inner = torch.empty_like(a), a.transpose(0, 1).contiguous()
-            there = torch.empty_like(inner)
-            outer_ms = timed(lambda: torch.bmm(a.transpose(0, 1), b, out=out.transpose(0, 1)))  # noqa: B023
-            inner_ms = timed(lambda: torch.bmm(inner, b, out=there))  # noqa: B023
-            weight_ms = timed(lambda: torch.bmm(a.transpose(0, 1).transpose(1, 2), out.transpose(0, 1)))  # noqa: B023
-        record.say(
-            f"bmm 1024 x 1024, {name}: [nodes, replicas] {outer_ms:.2f} ms = {work / outer_ms:.0f} TFLOP/s, "
-            f"[replicas, nodes] {inner_ms:.2f} ms, weight gradient {weight_ms:.2f} ms",
-            ceiling=f"bmm {name}",
-            ms=outer_ms,
-            replica_major_ms=inner_ms,
-            weight_gradient_ms=weight_ms,
-        )
+class Networks:
+    """The paper's networks: drawing half a billion weights takes seconds, so it is done once for each encoder."""
+
+    def __init__(self) -> None:
+        self.key: tuple[str, int] | None = None
+        self.parts: dict[str, nn.Module] = {}
+        self.start: list[torch.Tensor] = []
+
+    def get(self, encoder: str, count: int) -> dict[str, nn.Module]:
+        """With the weights they were drawn with."""
+        if self.key != (encoder, count):
+            self.parts, self.start = {}, []
+            free_memory()
+            recipe = preset_recipe("paper", encoder, benchmark="ppi-1")
+            self.parts = StructuredProxyNetwork(recipe).build(Shape(50, 2, 121), Replicas((1,), count)).parts
+            self.key = encoder, count
+            self.start = [value.detach().to(DEVICE, copy=True) for value in self._values()]
+        with torch.no_grad():
+            for part in self.parts.values():
+                part.to(DEVICE)
+            for value, old in zip(self._values(), self.start, strict=True):
+                value.copy_(old)
+        return self.parts
+
+    def _values(self) -> list[torch.Tensor]:
+        return [value for part in self.parts.values() for value in learned(part).values()]
 
 
-def alignment(record: Record, batch: GraphBatch) -> None:
-    """Features are 50 wide, which tensor cores do not like: does a row stride of 64 help the first layer?"""
-    weight = torch.randn(121, batch.num_features, 1024, device=DEVICE)
-    for name in PRECISIONS[1:]:
-        dtype = torch.bfloat16 if name == "bf16-mixed" else torch.float32
-        x, w = batch.x.to(dtype), weight.to(dtype)
-        padded = torch.zeros(batch.num_nodes, 64, dtype=dtype, device=DEVICE)
-        padded[:, : batch.num_features] = x
-        out = torch.empty(batch.num_nodes, 121, 1024, dtype=dtype, device=DEVICE).transpose(0, 1)
-        for how, features in (("50", x), ("64", padded[:, : batch.num_features])):
-            each = features.expand(121, *features.shape)
-            with precision(name):
-                forward = timed(lambda: torch.bmm(each, w, out=out), 0.1)  # noqa: B023
-                backward = timed(lambda: torch.bmm(each.transpose(1, 2), out), 0.1)  # noqa: B023
-            record.say(
-                f"first layer, {name}, row stride {how}: {forward:.2f} ms, weight gradient {backward:.2f} ms",
-                ceiling=f"first layer {name} stride {how}",
-                ms=forward,
-                weight_gradient_ms=backward,
-            )
+networks = Networks()
 
 
-built: dict[tuple[str, int], dict[str, nn.Module]] = {}  # drawing half a billion weights takes seconds: once is enough
+def trainer_for(encoder: str, count: int, **training: object) -> Trainer:
+    recipe = preset_recipe("paper", encoder, benchmark="ppi-1")
+    objective = ProxyObjective(dict(networks.get(encoder, count)), {"node": recipe.node, "edge": recipe.edge}, "node")
+    options = replace(recipe.training, accelerator=DEVICE, **training)
+    return Trainer(objective, Replicas((1,), count), options)
 
 
-def networks(encoder: str, replicas: Replicas) -> dict[str, nn.Module]:
-    """The paper's networks, with whatever weights the last part left in them."""
-    key = encoder, replicas.count
-    if key not in built:
-        built.clear()
-        free_memory()
-        recipe = preset_recipe("paper", encoder, benchmark="ppi-1")
-        built[key] = StructuredProxyNetwork(recipe).build(Shape(50, 2, 121), replicas).parts
-    return built[key]
+def time_updates(trainer: Trainer, train: list[Data], seconds: float) -> tuple[float, float]:
+    """Milliseconds an update, and until all is launched."""
+    batches = trainer.batches(train)
 
+    def epoch() -> None:
+        trainer.train_epoch(batches(trainer.epoch))
+        trainer.epoch += 1
 
-class Run:
-    """One encoder's networks and trainer, and its update."""
-
-    def __init__(self, encoder: str, replicas: int, kind: str, epochs: int = 400) -> None:
-        self.replicas = Replicas((1,), replicas)
-        recipe = preset_recipe("paper", encoder, benchmark="ppi-1")
-        training = replace(recipe.training, accelerator=DEVICE, precision=kind, max_epochs=epochs)
-        parts = networks(encoder, self.replicas)
-        self.objective = Objective(dict(parts), {"node": recipe.node, "edge": recipe.edge}, "node")
-        self.trainer = Trainer(self.objective, self.replicas, training)
-        self.step = 0
-
-    def update(self, batch: GraphBatch) -> None:
-        """As the trainer's, without a wait for the loss."""
-        trainer = self.trainer
-        self.step += 1
-        noise = Noise(torch.tensor(self.replicas.keys, device=DEVICE), self.step)
-        for optimiser in trainer.optimisers.values():
-            optimiser.zero_grad()
-        with trainer.fabric.autocast():
-            losses = self.objective.losses(batch, self.replicas.targets(batch.y[:, : self.replicas.count]), noise)
-        trainer.fabric.backward(torch.stack([loss.sum() for loss in losses.values()]).sum())
-        for optimiser in trainer.optimisers.values():
-            optimiser.step()
-
-
-def fitting(record: Record, make: Callable[[int], None], replicas: int) -> None:
-    """Halve the replicas until they fit into memory."""
-    while True:
-        try:
-            return make(replicas)
-        except torch.cuda.OutOfMemoryError:
-            record.say(f"out of memory with {replicas} replicas; trying {replicas // 2}", out_of_memory=replicas)
-            replicas //= 2
-            if not replicas:
-                raise
-        free_memory()
-
-
-def measure(record: Record, encoder: str, batch: GraphBatch, replicas: int, with_plain: bool) -> None:
-    def one(kind: str, fused: bool, replicas: int) -> None:
-        with precision(kind) as fabric_kind:
-            run = Run(encoder, replicas, fabric_kind)
-            reset_peak()
-            ms = timed(partial(run.update, batch), 1.0 if fused else 0.1, 3 if fused else 1)
-            memory = peak()
-            synchronise()
-            start = time.perf_counter()
-            run.update(batch)
-            launch = 1e3 * (time.perf_counter() - start)
-            synchronise()
-        how = "fused" if fused else "plain"
-        record.say(
-            f"{encoder} {kind} {how}: {ms:.2f} ms an update ({launch:.2f} ms until all is launched), "
-            f"{memory:.1f} GiB at most, {replicas} replicas",
-            encoder=encoder,
-            precision=kind,
-            fused=fused,
-            replicas=replicas,
-            ms=ms,
-            launch_ms=launch,
-            peak_gib=memory,
-        )
-
-    for kind in PRECISIONS:
-        fitting(record, lambda count: one(kind, True, count), replicas)  # noqa: B023
-        free_memory()
-    if with_plain:
-        with plain():
-            fitting(record, lambda count: one("tf32", False, count), replicas)
-
-
-def profile(record: Record, encoder: str, batch: GraphBatch, replicas: int) -> None:
-    from torch.profiler import ProfilerActivity, profile
-
-    with precision("tf32") as kind:
-        run = Run(encoder, replicas, kind)
-        for _ in range(3):
-            run.update(batch)
+    with product_precision(trainer.options.precision):
+        ms = timed(epoch, seconds, least=1 if len(train) > 1 else 3, warm=3) / len(train)
+        start = time.perf_counter()
+        epoch()
+        launch = 1e3 * (time.perf_counter() - start) / len(train)
         synchronise()
-        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as found:
-            for _ in range(3):
-                run.update(batch)
-            synchronise()
-    averages = found.key_averages()
-    kernels = sum(e.count for e in averages if e.device_type == torch.autograd.DeviceType.CUDA) / 3
-    record.say(f"{encoder}: {kernels:.0f} kernels an update; times below are of 3 updates")
-    for order, rows in (("self_cuda_time_total", 15), ("self_cpu_time_total", 12)):
-        record.say(averages.table(sort_by=order, row_limit=rows, max_name_column_width=70))
+    return ms, launch
 
 
-def only(graph: Data, tasks: int) -> Data:
-    """The graph with its first labels alone."""
-    return Data(x=graph.x, edge_index=graph.edge_index, y=graph.y[:, :tasks])
+def measure(
+    record: Record,
+    encoder: str,
+    name: str,
+    train: list[Data],
+    count: int,
+    kind: str,
+    graphs: bool | None = None,
+    seconds: float = 1.0,
+) -> float:
+    reset_peak()
+    trainer = trainer_for(encoder, count, precision=kind, cuda_graphs=graphs)
+    ms, launch = time_updates(trainer, only(train, count), seconds)
+    how = "eager" if trainer.graphs is None else "graphs" if trainer.graphs.works else "graphs FAILED, eager"
+    used, held = peak()
+    goal = GOALS.get((encoder, name))
+    against = "" if goal is None else f", goal {goal} ms: {'met' if ms <= goal else 'NOT met'}"
+    record.say(
+        f"{name} {encoder} {kind} {how}: {ms:.2f} ms an update ({launch:.2f} ms to launch), {used:.1f} GiB in use, "
+        f"{held:.1f} held at most, {count} replicas{against}",
+        updates=name,
+        encoder=encoder,
+        precision=kind,
+        how=how,
+        ms=ms,
+        launch_ms=launch,
+        peak_gib=used,
+        held_gib=held,
+        replicas=count,
+    )
+    return ms
+
+
+def measure_plain(record: Record, encoder: str, benchmark: str, count: int, ours: dict[tuple[str, str], float]) -> None:
+    """One label at a time with plain PyG modules, in the same run."""
+    bench = accord.load_benchmark(benchmark)
+    case = LearningCase(benchmark=benchmark, encoder=encoder, device=DEVICE, precision="tf32", seconds=1.0)
+    plain = [time_plain(case, bench, bench.train[:2], task).ms for task in range(2)]
+    each = sum(plain) / len(plain)
+    found = ours.get((encoder, benchmark))
+    ratio = "" if found is None else f"; all {count}: {each * count / found:.1f} times as long as ours"
+    record.say(
+        f"{benchmark} {encoder} plain PyG, tf32: {each:.2f} ms an update and label (2 labels measured){ratio}",
+        plain=encoder,
+        benchmark=benchmark,
+        ms=each,
+        ratio=None if found is None else each * count / found,
+    )
 
 
 def whole_fit(
-    record: Record, encoder: str, replicas: int, train: list[Data], validation: list[Data], epochs: int, kind: str
+    record: Record, encoder: str, count: int, train: list[Data], val: list[Data], kind: str, looks: bool, planned: bool
 ) -> None:
-    with precision(kind) as fabric_kind:
-        trainer = Run(encoder, replicas, fabric_kind, epochs).trainer
-        train, validation = [only(graph, replicas) for graph in train], [only(graph, replicas) for graph in validation]
-        synchronise()
-        start = time.perf_counter()
-        trainer.fit(train, validation)
-        synchronise()
-        seconds = time.perf_counter() - start
-    last = trainer.history[-1]
+    """400 updates on PPI-1, from placing graphs to putting the best parameters in place."""
+    every = 5 if looks else 400
+    trainer = trainer_for(encoder, count, precision=kind, evaluate_every=every)
+    train, val = only(train, count), only(val, count)
+    synchronise()
+    start = time.perf_counter()
+    if planned:  # as methods train: memory is measured first
+        job = Job(trainer.objective, trainer.replicas, trainer.options, train, val)
+        del trainer
+        history = train_in_chunks(job)[0]
+    else:
+        trainer.fit(train, val)
+        history = trainer.history
+    synchronise()
+    seconds = time.perf_counter() - start
+    how = f"{'looks every 5 updates' if looks else 'a look at the end alone'}{', memory planned' if planned else ''}"
     record.say(
-        f"fit {encoder} {kind}: {seconds:.2f} s for {epochs} updates with looks at validation data; {last}",
+        f"fit of {encoder} on PPI-1, {kind}: {seconds:.2f} s for 400 updates, {how}; {history[-1]}",
         fit=encoder,
         precision=kind,
         seconds=seconds,
-        epochs=epochs,
-        last=last,
+        looks=looks,
+        planned=planned,
+        last=history[-1],
     )
 
 
 def sweep_blocks(record: Record, batch: GraphBatch) -> None:
-    """Time of attention, forward and with its gradient, by block size."""
+    """Time of attention, forward and with its gradient, by block size: of rows, then of scores."""
     pattern = _operators.arc_pattern(batch, True)
-    for dtype in (torch.float32, torch.bfloat16):
-        for heads, channels in ((4, 256), (6, 64)):
-            h = torch.randn(batch.num_nodes, 121, heads, channels, device=DEVICE).to(dtype).requires_grad_()
-            vectors = [torch.randn(121, heads, channels, device=DEVICE, requires_grad=True) for _ in range(2)]
-            gathered = pattern.num_arcs * h[0].numel() * h.element_size() / 1e9  # GB, each arc's row once
-            for arcs, warps in BLOCKS:
-                if record.end - time.perf_counter() < 8:
-                    return
-                chosen = _triton_attention.Blocks.of(121 * heads, channels)
-                chosen = replace(chosen, arcs=arcs, warps=warps)
-                with mock.patch.object(_triton_attention.Blocks, "of", lambda *_, chosen=chosen: chosen):
-                    with torch.no_grad():
-                        forward = timed(lambda: _attention.attend_heads(h, *vectors, pattern), 0.1)  # noqa: B023
-                    out = _attention.attend_heads(h, *vectors, pattern)
-                    gradient = torch.randn_like(out)
-                    back = partial(torch.autograd.grad, out, [h, *vectors], gradient, retain_graph=True)
-                    backward = timed(back, 0.1)
-                record.say(
-                    f"attention {heads} x {channels} {dtype}, {chosen}: forward {forward:.2f} ms "
-                    f"({gathered / forward:.2f} TB/s gathered), backward {backward:.2f} ms",
-                    sweep=f"{heads} x {channels} {dtype}",
-                    arcs=arcs,
-                    warps=warps,
-                    forward_ms=forward,
-                    backward_ms=backward,
-                )
+    h = torch.randn(batch.num_nodes, 121, 4, 256, device=DEVICE).requires_grad_()
+    vectors = [torch.randn(121, 4, 256, device=DEVICE, requires_grad=True) for _ in range(2)]
+
+    def both() -> str:
+        with torch.no_grad():
+            forward = timed(lambda: _attention.attend_heads(h, *vectors, pattern), 0.05)
+        out = _attention.attend_heads(h, *vectors, pattern)
+        back = partial(torch.autograd.grad, out, [h, *vectors], torch.ones_like(out), retain_graph=True)
+        return f"forward {forward:.2f} ms, backward {timed(back, 0.05):.2f} ms"
+
+    for arcs, warps in BLOCKS:
+        chosen = replace(_triton_attention.Blocks.of(484, 256, torch.float32), arcs=arcs, warps=warps)
+        with mock.patch.object(_triton_attention.Blocks, "of", lambda *_, chosen=chosen: chosen):
+            record.say(f"rows {chosen}: {both()}", sweep="rows", block=str(chosen))
+    for arcs, groups, warps in SCORE_BLOCKS:
+        sizes = {"SCORE_ARCS": arcs, "SCORE_GROUPS": groups, "SCORE_WARPS": warps}
+        with mock.patch.multiple(_triton_attention, **sizes):
+            record.say(f"scores {sizes}: {both()}", sweep="scores", block=sizes)
+
+
+def profile(record: Record, encoder: str, train: list[Data], count: int) -> None:
+    from torch.profiler import ProfilerActivity
+    from torch.profiler import profile as profiled
+
+    trainer = trainer_for(encoder, count, precision="tf32", cuda_graphs=False)
+    batches = trainer.batches(only(train, count))
+    with product_precision("tf32"):
+        for _ in range(2):
+            trainer.train_epoch(batches(0))
+        synchronise()
+        with profiled(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as found:
+            trainer.train_epoch(batches(0))
+            synchronise()
+    averages = found.key_averages()
+    kernels = [event for event in averages if event.device_type == torch.autograd.DeviceType.CUDA]
+    total = sum(event.self_device_time_total for event in kernels) / 1e3
+    record.say(f"{encoder}: {sum(e.count for e in kernels)} kernels, {total:.2f} ms of GPU time an update")
+    for event in sorted(kernels, key=lambda event: -event.self_device_time_total)[:22]:
+        record.say(f"  {event.self_device_time_total / 1e3:8.3f} ms {event.count:4} x {event.key[:110]}")
 
 
 def main() -> None:
@@ -298,27 +260,65 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--seconds", type=float, default=150.0)
     parser.add_argument("--replicas", type=int, default=121)
+    parser.add_argument("--deep", action="store_true")
     options = parser.parse_args()
-    record = Record(options.out, options.seconds)
-    count = options.replicas
-    name = torch.cuda.get_device_name() if DEVICE == "cuda" else "no GPU"
-    record.say(f"torch {torch.__version__}, {name}")
-    batch, train, validation = ppi()
-    record.say(f"{batch.num_nodes} nodes, {batch.num_edges} edges, {count} replicas")
-    for check_part in (check_attention, check_products, check_edge_loss, check_networks):
-        record.part(check_part.__name__, 10, partial(check_part, record, batch))
-    record.part("ceilings", 5, partial(ceilings, record, batch))
-    record.part("alignment", 4, partial(alignment, record, batch))
-    plans = (("sage", 12, True, 400), ("gat", 40, True, 20), ("gcn", 8, False, 0), ("gcnii", 12, False, 0))
-    for encoder, needs, in_depth, epochs in plans:
-        record.part(f"updates of {encoder}", needs, partial(measure, record, encoder, batch, count, in_depth))
-        if in_depth:
-            record.part(f"profile of {encoder}", 8, partial(profile, record, encoder, batch, count))
-            fit = partial(whole_fit, record, encoder, count, train, validation, epochs, "tf32")
-            record.part(f"fit of {encoder}", 12, fit)
-    built.clear()
-    free_memory()
-    record.part("block sizes of attention", 15, partial(sweep_blocks, record, batch))
+    record, count = Record(options.out, options.seconds), options.replicas
+    record.say(f"torch {torch.__version__}, {torch.cuda.get_device_name() if DEVICE == 'cuda' else 'no GPU'}")
+    small = accord.load_benchmark("ppi-1")
+    large: list[Data] = []
+    batch = GraphBatch.collate(small.train[:1]).to(DEVICE, torch.float32)
+    record.say(f"PPI-1: {batch.num_nodes} nodes, {batch.num_edges} edges, {count} replicas")
+    found: dict[tuple[str, str], float] = {}
+
+    def update(encoder: str, kind: str, **more: object) -> None:
+        ms = measure(record, encoder, "ppi-1", small.train, count, kind, **more)
+        if more.get("graphs") is not False:
+            found[encoder, "ppi-1"] = min(ms, found.get((encoder, "ppi-1"), ms))
+
+    def slice_of_twenty(encoder: str, kind: str, seconds: float) -> None:
+        large.extend([] if large else accord.load_benchmark("ppi-20").train)
+        ms = measure(record, encoder, "ppi-20", large, count, kind, seconds=seconds)
+        record.say(f"ppi-20 {encoder} {kind}: {8 * ms:.0f} s for 8,000 updates, extrapolated from a slice")
+
+    checks: list[tuple[str, float, Callable[[], None]]] = [
+        (check.__name__, 6, partial(check, record, checkable(small)))
+        for check in (check_adam, check_graphs, check_tf32)
+    ]
+    checks.append(("check_leaving", 4, partial(check_leaving, record, checkable(small))))
+    checks.append(("check_chunks", 6, partial(check_chunks, record, checkable(small))))
+    deep = (check_attention, check_products, check_edge_loss, check_networks) if options.deep else (check_networks,)
+    checks += [(check.__name__, 8, partial(check, record, batch)) for check in deep]
+    fit = partial(whole_fit, record, count=count, train=small.train, val=small.val)
+    parts: list[tuple[str, float, Callable[[], None]]] = [
+        *checks,
+        ("updates of sage, eager", 5, lambda: update("sage", "tf32", graphs=False)),
+        ("updates of sage, tf32", 5, lambda: update("sage", "tf32")),
+        ("updates of sage, bf16", 5, lambda: update("sage", "bf16-mixed")),
+        ("fit of sage, looks", 6, lambda: fit("sage", kind="tf32", looks=True, planned=False)),
+        ("fit of sage, no looks", 5, lambda: fit("sage", kind="tf32", looks=False, planned=False)),
+        ("fit of sage, planned", 8, lambda: fit("sage", kind="tf32", looks=True, planned=True)),
+        ("sage, 20 graphs", 8, lambda: slice_of_twenty("sage", "tf32", 1.0)),
+        ("plain sage", 6, lambda: measure_plain(record, "sage", "ppi-1", count, found)),
+        ("updates of gat, tf32", 12, lambda: update("gat", "tf32", seconds=1.0)),
+        ("updates of gat, bf16", 6, lambda: update("gat", "bf16-mixed", seconds=1.0)),
+        ("fit of gat, looks", 45, lambda: fit("gat", kind="tf32", looks=True, planned=False)),
+        ("gat, 20 graphs, tf32", 16, lambda: slice_of_twenty("gat", "tf32", 0.1)),
+        ("plain gat", 5, lambda: measure_plain(record, "gat", "ppi-1", count, found)),
+        ("profile of gat", 4, lambda: profile(record, "gat", small.train, count)),
+        ("updates of gcn, tf32", 4, lambda: update("gcn", "tf32", seconds=0.5)),
+        ("updates of gcnii, tf32", 8, lambda: update("gcnii", "tf32", seconds=0.5)),
+        ("updates of gcnii, bf16", 5, lambda: update("gcnii", "bf16-mixed", seconds=0.5)),
+        ("updates of gcn, bf16", 4, lambda: update("gcn", "bf16-mixed", seconds=0.5)),
+        ("plain gcn", 5, lambda: measure_plain(record, "gcn", "ppi-1", count, found)),
+        ("plain gcnii", 5, lambda: measure_plain(record, "gcnii", "ppi-1", count, found)),
+        ("profile of sage", 3, lambda: profile(record, "sage", small.train, count)),
+        ("block sizes of attention", 6, lambda: sweep_blocks(record, batch)),
+        ("gat, 20 graphs, bf16", 16, lambda: slice_of_twenty("gat", "bf16-mixed", 0.1)),
+        ("fit of gat, no looks", 36, lambda: fit("gat", kind="tf32", looks=False, planned=False)),
+        ("fit of gat, bf16", 36, lambda: fit("gat", kind="bf16-mixed", looks=True, planned=False)),
+    ]
+    for name, needs, run in parts:
+        record.part(name, needs, run)
     record.say(f"done, {record.end - time.perf_counter():.0f} s left")
 
 

@@ -6,7 +6,7 @@ Checks that fast ways give what plain ones give (fused Adam, CUDA graphs, tf32, 
 update of each encoder by precision, whole fits on PPI-1 with and without looks at validation data, a slice of PPI-20,
 ratios to plain PyG modules, block sizes, a profile. A part is left out once the time is up, and one that fails takes
 nothing else along. Writes OUT/profile.txt and OUT/profile.json as it goes. The data file is looked for under
-$ACCORD_DATA. `--deep` adds what was measured before: ceilings of the device and all fused kernels against plain ones.
+$ACCORD_DATA. `--deep` adds checks of all fused kernels against plain versions.
 """
 
 import argparse

@@ -96,8 +96,8 @@ class GATLayer(Layer):
     ) -> Tensor:
         """One layer, and the skip connection: [nodes, replicas, heads x channels], or channels if heads are averaged.
 
-        Both biases ride on the attention, and the skip connection's product is added where its result lies: every
-        pass over [nodes, replicas, heads x channels] costs as much as all biases together.
+        Both biases ride on the attention, and the skip connection's product is added where its result lies: both
+        spare passes over [nodes, replicas, heads x channels].
         """
         h = signal.linear(self.weight).unflatten(-1, (self.heads, self.channels))
         bias = self.bias if skip is None or skip.bias is None else self.bias + skip.bias

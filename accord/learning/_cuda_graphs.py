@@ -12,7 +12,7 @@ from typing import TypeVar
 import torch
 
 Result = TypeVar("Result")
-MAX_GRAPHS = 64  # each keeps its launches in memory, and takes about as long to record as 50 updates save
+MAX_GRAPHS = 64  # each keeps its launches in memory and takes time to record; beyond, work is done plainly
 log = logging.getLogger(__name__)
 
 

@@ -184,7 +184,7 @@ class Trainer:
     def _make_graphs(self) -> CudaGraphs | None:
         """Where updates can be recorded and replayed, and are wanted so."""
         single_gpu = self.fabric.device.type == "cuda" and self.fabric.world_size == 1
-        wanted = self.options.cuda_graphs is not False and single_gpu and stands_alone(self.objective)
+        wanted = self.options.cuda_graphs and single_gpu and stands_alone(self.objective)
         return CudaGraphs(self.fabric.device) if wanted else None
 
     def _replayed(self, key: str, work: Callable[[], Result]) -> Result:

@@ -37,7 +37,7 @@ class TrainingOptions:
     checkpoint_every: int = 10  # epochs between checkpoints, where there is a folder for them
     deterministic: bool = False  # same bits every run on the same machine, also on a GPU
     precision: str = "32-true"  # "tf32": products of float32 on tensor cores; "bf16-mixed": networks in bfloat16
-    cuda_graphs: bool | None = None  # replay recorded updates on a GPU; None where that can be done, False never
+    cuda_graphs: bool = False  # record updates on a GPU and replay them, where that can be done
     accelerator: str = "auto"  # Lightning Fabric's names: "cpu", "cuda", "auto"
     devices: int = 1  # one process each, which torchrun or Fabric starts; training graphs are shared out
 
@@ -55,8 +55,8 @@ class TrainingOptions:
                 raise OptionError(f"TrainingOptions: {name} is {value!r}; None or a positive whole number is needed.")
         if self.precision not in PRECISIONS:
             raise OptionError(f"TrainingOptions: precision {self.precision!r} is unknown. Choose one of {PRECISIONS}.")
-        if self.cuda_graphs not in (None, True, False):
-            raise OptionError(f"TrainingOptions: cuda_graphs is {self.cuda_graphs!r}; None, True or False is needed.")
+        if not isinstance(self.cuda_graphs, bool):
+            raise OptionError(f"TrainingOptions: cuda_graphs is {self.cuda_graphs!r}; True or False is needed.")
         if self.clip_norm is not None and not self.clip_norm > 0:
             raise OptionError(f"TrainingOptions: clip_norm is {self.clip_norm}; None or a positive number is needed.")
 

@@ -11,7 +11,23 @@ from accord.app import cli
 ACCORD = Path(sys.executable).parent / "accord"
 
 
-@pytest.mark.parametrize("command", ["", "demo", "fit", "predict", "evaluate", "report", "data", "data list"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "demo",
+        "fit",
+        "predict",
+        "evaluate",
+        "report",
+        "reproduce",
+        "data",
+        "data list",
+        "bench",
+        "bench inference",
+        "bench learning",
+    ],
+)
 def test_every_command_explains_itself(command):
     result = call(*command.split(), "--help")
     assert result.exit_code == 0

@@ -3,8 +3,8 @@
 The appendix gives learning rates and one sharpness for each data set and encoder. It does not say how many graphs
 make an update, whether features are row-normalised or weights decay, or how often validation data are looked at; its
 edge rate did not act in the authors' code (both networks trained at the node rate), where sharpness was also picked on
-validation data. Every variant is trained once and combined three ways: with the appendix's sharpness, with sharpness picked from the authors' list, and by preset
-`accord`'s grid. Every cell is reported; nothing is chosen by it.
+validation data. Every variant is trained once and combined three ways: with the appendix's sharpness, with sharpness
+picked from the authors' list, and by preset `accord`'s grid. Every cell is reported; nothing is chosen by it.
 
     python benchmarks/explain_paper_preset.py results/paper_preset --benchmark 'cora*' --encoder gat
     python benchmarks/explain_paper_preset.py results/paper_preset --table

@@ -6,7 +6,7 @@
     │   ├── FieldError                  potentials, or labels scored against them
     │   │   └── InfeasibleError         the constraints leave no labelling at all
     │   ├── OptionError                 a setting out of its range, or an unknown name
-    │   └── TooLargeError               an exact method asked for more than it can hold
+    │   └── TooLargeError               a call that asks for more memory than there is
     ├── InputTypeError (TypeError)      an object of the wrong kind
     └── DataNotFoundError (FileNotFoundError)   a benchmark file that is nowhere to be had
 
@@ -39,7 +39,7 @@ class OptionError(InputError):
 
 
 class TooLargeError(InputError):
-    """An exact method was asked for more states than it can hold in memory."""
+    """A call needs more memory than there is, or an exact method more states than it can hold."""
 
 
 class InputTypeError(AccordError, TypeError):

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -77,13 +78,12 @@ def make_problem(name: str, semiring: str, sweeps: int, tolerance: float = 0.0) 
     else:
         index, graph = tiny_graphs(int(size))
     edges = index.shape[1]
-    arcs = Arcs.along(index)
     return Problem(
-        arcs=arcs,
+        arcs=Arcs.along(index),
         node=torch.randn(1, nodes, states, generator=generator),
         edge=0.5 * torch.randn(1, edges, states, states, generator=generator),
         appearance=torch.ones(1, edges),
-        arc_graph=graph[arcs.source],
+        edge_graph=graph[index[0]],
         num_graphs=int(graph[-1]) + 1,
         semiring=semiring,
         damping=0.0,
@@ -110,7 +110,7 @@ def sweep_time(backend: str, problem: Problem, few: int, many: int, seconds: flo
     """Seconds of one sweep, and of everything else."""
 
     def run(sweeps: int) -> Callable[[], object]:
-        changed = Problem(**{**problem.__dict__, "max_sweeps": sweeps})
+        changed = replace(problem, max_sweeps=sweeps)
         return lambda: KERNELS[backend](changed)
 
     short, long = best_time(run(few), seconds, 2), best_time(run(many), seconds, 2)

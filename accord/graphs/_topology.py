@@ -26,21 +26,42 @@ NODE_KEYS = ("x", "pos", "batch")  # of a Data: one row for each node
 
 @dataclass(frozen=True)
 class Arcs:
-    """The two directions of every edge: arc `e` runs along edge `e` as stored, arc `edges + e` against it."""
+    """The two directions of every edge: arc `e` runs along edge `e` as stored, arc `edges + e` against it.
 
-    source: Tensor  # [arcs]
-    target: Tensor  # [arcs]
-    reverse: Tensor  # [arcs]: the arc that runs the other way
+    Lists of arcs are made when asked for: on large graphs each takes as much memory as the edge index.
+    """
+
+    edge_index: Tensor  # [2, edges]: each undirected edge once
 
     @classmethod
     def along(cls, edge_index: Tensor) -> "Arcs":
         """Both directions of edges that are already held once."""
-        forward = torch.arange(edge_index.shape[1], device=edge_index.device)
-        return cls(
-            source=torch.cat([edge_index[0], edge_index[1]]),
-            target=torch.cat([edge_index[1], edge_index[0]]),
-            reverse=torch.cat([forward + edge_index.shape[1], forward]),
-        )
+        return cls(edge_index)
+
+    @property
+    def num_edges(self) -> int:
+        """How many edges there are; half as many as arcs."""
+        return int(self.edge_index.shape[1])
+
+    @cached_property
+    def source(self) -> Tensor:
+        """Where each arc starts [arcs]."""
+        return self.edge_index.flatten()
+
+    @cached_property
+    def target(self) -> Tensor:
+        """Where each arc ends [arcs]."""
+        return self.edge_index.flip(0).flatten()
+
+    @cached_property
+    def reverse(self) -> Tensor:
+        """The arc that runs the other way [arcs]."""
+        return torch.arange(2 * self.num_edges, device=self.edge_index.device).roll(self.num_edges)
+
+    def target_of(self, arc: int) -> int:
+        """Where one arc ends."""
+        against, edge = divmod(arc, self.num_edges)
+        return int(self.edge_index[1 - against, edge])
 
 
 @dataclass(frozen=True)
@@ -115,12 +136,14 @@ def topology(
 
 def first_columns(edge_index: Tensor, num_nodes: int) -> Tensor:
     """Columns where an undirected edge is seen for the first time, self-loops left out, in input order."""
-    low, high = edge_index.min(0).values, edge_index.max(0).values
+    low, high = torch.minimum(*edge_index), torch.maximum(*edge_index)
     proper = (low != high).nonzero().squeeze(1)
-    key = (low * num_nodes + high)[proper]
+    key = low.mul_(num_nodes).add_(high)[proper]
+    del low, high  # large graphs: these are half of what is needed at the same time
     ordered, order = key.sort(stable=True)
     first = torch.ones_like(ordered, dtype=torch.bool)
     first[1:] = ordered[1:] != ordered[:-1]
+    del key, ordered
     columns: Tensor = proper[order[first]].sort().values
     return columns
 

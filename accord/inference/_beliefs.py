@@ -1,5 +1,6 @@
 """What inference returns: beliefs at nodes and edges, and how they were reached."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,7 +9,9 @@ from torch import Tensor
 
 from accord.errors import InfeasibleError
 from accord.field import PairwiseField
+from accord.inference._blocks import blocks
 from accord.inference._decoding import decode
+from accord.inference._extended import Extended
 from accord.inference.kernels import Problem
 from accord.inference.kernels._reference import cavities, collect
 
@@ -47,21 +50,31 @@ class Beliefs:
         return self.messages.reshape(self.field.replicas.numel(), *self.messages.shape[-2:])
 
     @cached_property
+    def _collected(self) -> Extended:
+        return collect(self.problem, self._flat_messages)
+
+    @cached_property
     def _node_totals(self) -> Tensor:
         """Unnormalised node beliefs [R, nodes, states]."""
-        totals = collect(self.problem, self._flat_messages).join()
+        totals = self._collected.join()
         check_feasible(totals)
         return totals
 
-    @cached_property
-    def _edge_totals(self) -> Tensor:
-        """Unnormalised edge beliefs [R, edges, states, states]."""
-        problem, messages = self.problem, self._flat_messages
-        near, far = cavities(problem, messages, collect(problem, messages)).chunk(2, dim=-2)
-        totals = problem.edge / problem.appearance[..., None, None] + near[..., :, None] + far[..., None, :]
+    def _edge_blocks(self) -> Iterator[slice]:
+        """Edges a block at a time; all at once where autograd would keep every block anyway."""
+        if torch.is_grad_enabled() and (self.problem.wants_gradient or self.messages.requires_grad):
+            return iter([slice(0, self.field.num_edges)])
+        return blocks(self.field.num_edges, self.problem.edge[:, :1].numel())
+
+    def _edge_totals(self, edges: slice) -> Tensor:
+        """Unnormalised beliefs of a range of edges [R, edges, states, states]."""
+        problem = self.problem
+        near, far = cavities(problem, self._flat_messages, self._collected, edges).chunk(2, dim=-2)
+        potentials = problem.edge[:, edges] / problem.appearance[:, edges, None, None]
+        totals = potentials + near[..., :, None] + far[..., None, :]
         barred = totals.detach().flatten(-2).amax(-1) == -torch.inf
         if bool(barred.any()):
-            source, target = self.field.edge_index[:, int(barred.nonzero()[0, -1])].tolist()
+            source, target = self.field.edge_index[:, edges][:, int(barred.nonzero()[0, -1])].tolist()
             raise InfeasibleError(
                 f"propagate: every pair of states of nodes {source} and {target} is forbidden. "
                 "Relax their potentials, their clamped labels or the forbidden pairs between them."
@@ -78,9 +91,12 @@ class Beliefs:
     @cached_property
     def edge(self) -> Tensor:
         """[*replicas, edges, states, states]: the same for the two ends of each edge."""
-        totals = self._edge_totals.flatten(-2)
-        shifted = totals.log_softmax(-1) if self.semiring == "sum" else totals - totals.amax(-1, keepdim=True)
-        return self._unflatten(shifted.view_as(self._edge_totals))
+        result = torch.empty_like(self.problem.edge, requires_grad=False)
+        for edges in self._edge_blocks():
+            totals = self._edge_totals(edges).flatten(-2)
+            shifted = totals.log_softmax(-1) if self.semiring == "sum" else totals - totals.amax(-1, keepdim=True)
+            result[:, edges] = shifted.unflatten(-1, result.shape[-2:])
+        return self._unflatten(result)
 
     @cached_property
     def log_partition(self) -> Tensor:
@@ -93,12 +109,16 @@ class Beliefs:
             return self.field.score(self.decode())
         field, problem = self.field, self.problem
         node = self._node_totals.logsumexp(-1)
-        edge = self._edge_totals.flatten(-2).logsumexp(-1)
-        source, target = field.edge_index
-        bethe = problem.appearance * (edge - node[..., source] - node[..., target])
-        total = node.new_zeros(node.shape[0], field.num_graphs)
-        total = total.index_add(-1, field.graph, node).index_add(-1, field.graph[source], bethe)
-        return self._unflatten(total)
+        # In float32 the sum of a million terms would be off by several nats.
+        wide = torch.float32 if node.device.type == "mps" else torch.float64
+        total = torch.zeros(node.shape[0], field.num_graphs, dtype=wide, device=node.device)
+        total = total.index_add(-1, field.graph, node.to(wide))
+        for edges in self._edge_blocks():
+            edge = self._edge_totals(edges).flatten(-2).logsumexp(-1)
+            source, target = field.edge_index[:, edges]
+            bethe = problem.appearance[:, edges] * (edge - node[..., source] - node[..., target])
+            total = total.index_add(-1, problem.edge_graph[edges], bethe.to(wide))
+        return self._unflatten(total.to(node.dtype))
 
     def decode(self) -> Tensor:
         """One labelling that fits together [*replicas, nodes].

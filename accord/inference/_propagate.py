@@ -11,7 +11,7 @@ from accord.graphs import Arcs, check_numbers, check_tensor
 from accord.inference._appearance import spanning_tree_probabilities
 from accord.inference._beliefs import Beliefs, check_feasible
 from accord.inference._options import DEFAULT_SWEEPS, DEFAULT_TOLERANCE, PropagationOptions, Schedule, Semiring
-from accord.inference.kernels import Problem, choose_kernel
+from accord.inference.kernels import Problem, choose_kernel, state_memory
 
 
 def propagate(
@@ -66,6 +66,7 @@ def propagate(
     check_feasible(field.node)
     problem = _problem(field, options, start)
     name, kernel = choose_kernel(backend, problem)
+    state_memory(name, problem)
     solution = kernel(problem)
     shape = (*field.replicas, field.num_graphs)
     beliefs = Beliefs(
@@ -83,18 +84,19 @@ def propagate(
 
 
 def _problem(field: PairwiseField, options: PropagationOptions, start: Beliefs | Tensor | None) -> Problem:
-    arcs = Arcs.along(field.edge_index)
     node, edge = field.expanded()
     sweeps = options.max_sweeps
     if sweeps is None:
-        # After two passes over the longest path of a tree no message can change any more.
-        sweeps = max(DEFAULT_SWEEPS, 2 * len(field.peeling.rounds) + 2 if field.peeling.is_forest else 0)
+        # After two passes over the longest path of a tree no message can change any more. A forest has fewer edges than
+        # nodes, so that most graphs need not be peeled to know.
+        forest = field.num_edges < field.num_nodes and field.peeling.is_forest
+        sweeps = max(DEFAULT_SWEEPS, 2 * len(field.peeling.rounds) + 2 if forest else 0)
     return Problem(
-        arcs=arcs,
+        arcs=Arcs.along(field.edge_index),
         node=node,
         edge=edge,
         appearance=_appearance(field, options.edge_appearance),
-        arc_graph=field.graph[arcs.source],
+        edge_graph=_edge_graph(field),
         num_graphs=field.num_graphs,
         semiring=options.semiring,
         # A weight that rounds to 0 is 0: times -inf, it would be NaN.
@@ -104,6 +106,13 @@ def _problem(field: PairwiseField, options: PropagationOptions, start: Beliefs |
         start=None if start is None else _start(field, start),
         schedule=options.schedule,
     )
+
+
+def _edge_graph(field: PairwiseField) -> Tensor:
+    """Which graph each edge belongs to [edges]; for a single graph, a view of one 0."""
+    if field.num_graphs == 1:
+        return field.graph.new_zeros(1).expand(field.num_edges)
+    return field.graph[field.edge_index[0]]
 
 
 def _appearance(field: PairwiseField, choice: float | Tensor | str) -> Tensor:

@@ -1,15 +1,10 @@
 """The compiled kernel's own ways: which of them a field takes must not show, and what it needs is said beforehand."""
 
-import logging
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch.testing import assert_close
 
 from accord import PairwiseField, propagate
-from accord.errors import TooLargeError
 from accord.inference.kernels import _native
 
 pytestmark = pytest.mark.skipif(_native.unavailable() is not None, reason="no compiled kernel")
@@ -77,48 +72,3 @@ def test_clamped_labels_do_not_leave_the_quickest_way():
     clamped = field.clamp(labels)
     expected = propagate(clamped, backend="reference", max_sweeps=30)
     assert_close(propagate(clamped, backend="native", max_sweeps=30).messages, expected.messages, rtol=0, atol=1e-9)
-
-
-def test_what_a_large_call_takes_is_said_or_refused_beforehand(monkeypatch, caplog):
-    field = ring(3, 5.0, torch.float32)
-    monkeypatch.setattr(_native, "LARGE_BYTES", 0)
-    with caplog.at_level(logging.INFO, logger="accord"):
-        propagate(field, backend="native", max_sweeps=1)
-    assert any("GB on top of the field" in record.message for record in caplog.records)
-    monkeypatch.setattr(_native, "available_bytes", lambda: 1000)
-    with pytest.raises(TooLargeError, match="solve fewer replicas"):
-        propagate(field, backend="native", max_sweeps=1)
-
-
-MEASURE = """
-import torch
-from accord import propagate, PairwiseField
-from accord.graphs import Arcs
-from accord.inference.kernels import _native, Problem
-edges, nodes, states = {edges}, {edges} // 5, {states}
-generator = torch.Generator().manual_seed(0)
-source = torch.randint(0, nodes, (edges,), generator=generator)
-arcs = Arcs.along(torch.stack([source, (source + torch.randint(1, nodes, (edges,), generator=generator)) % nodes]))
-problem = Problem(arcs, torch.zeros(1, nodes, states), torch.zeros(1, edges, states, states),
-    torch.ones(1, 1).expand(1, edges), torch.zeros(2 * edges, dtype=torch.long), 1, "sum", 0.0, 2, 0.0, None)
-_native.unavailable()
-tiny = Problem(Arcs.along(torch.tensor([[0], [1]])), torch.zeros(1, 2, states), torch.zeros(1, 1, states, states),
-    torch.ones(1, 1), torch.zeros(2, dtype=torch.long), 1, "sum", 0.0, 2, 0.0, None)
-_native.solve(tiny)
-open("/proc/self/clear_refs", "w").write("5")
-def now(name):
-    return int([line for line in open("/proc/self/status") if line.startswith(name)][0].split()[1]) * 1024
-before = now("VmRSS")
-solution = _native.solve(problem)
-print(now("VmHWM") - before, _native.needed_bytes(problem))
-"""
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is read from /proc")
-@pytest.mark.parametrize(("states", "edges"), [(2, 3_000_000), (3, 3_000_000), (7, 400_000)])
-def test_memory_is_what_was_said(states, edges):
-    """On graphs so large that the allocator gives back what is freed."""
-    code = MEASURE.format(states=states, edges=edges)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    peak, said = map(int, done.stdout.split())
-    assert 0.7 * said < peak < 1.3 * said

@@ -8,6 +8,7 @@ from accord.errors import OptionError
 from accord.inference.kernels import _native, _triton
 from accord.inference.kernels._gradients import with_gradient
 from accord.inference.kernels._interface import Kernel, Problem, Solution
+from accord.inference.kernels._memory import needed_bytes, state_memory
 from accord.inference.kernels._reference import solve as solve_synchronous
 from accord.inference.kernels._residual import solve as solve_residual
 from accord.inference.kernels._sequential import solve as solve_sequential
@@ -30,7 +31,7 @@ KERNELS: dict[str, Kernel] = {
     "triton": _triton.solve,
 }
 
-__all__ = ["KERNELS", "SCHEDULES", "Kernel", "Problem", "Solution", "choose_kernel"]
+__all__ = ["KERNELS", "SCHEDULES", "Kernel", "Problem", "Solution", "choose_kernel", "needed_bytes", "state_memory"]
 
 
 def choose_kernel(backend: object, problem: Problem) -> tuple[str, Kernel]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -17,7 +18,7 @@ class Problem:
     node: Tensor  # [R, nodes, states]
     edge: Tensor  # [R, edges, states, states]
     appearance: Tensor  # [R or 1, edges]: 1 is plain propagation
-    arc_graph: Tensor  # [arcs]: which graph an arc belongs to
+    edge_graph: Tensor  # [edges]: which graph an edge belongs to; for a single graph, a view of one 0
     num_graphs: int
     semiring: str
     damping: float
@@ -25,6 +26,13 @@ class Problem:
     tolerance: float
     start: Tensor | None  # [R, arcs, states]: messages to go on from
     schedule: str = "synchronous"  # in which order messages are sent
+
+    @cached_property
+    def arc_graph(self) -> Tensor:
+        """Which graph an arc belongs to [arcs]; for a single graph, a view of one 0."""
+        if self.num_graphs == 1:
+            return self.edge_graph.new_zeros(1).expand(2 * len(self.edge_graph))
+        return self.edge_graph.repeat(2)
 
     @property
     def wants_gradient(self) -> bool:
@@ -42,16 +50,16 @@ class Problem:
     def restricted(self, graphs: Tensor) -> tuple["Problem", Tensor, Tensor]:
         """The same nodes with the edges of some graphs only (a mask [graphs]); which edges and arcs these were."""
         num_edges = self.edge.shape[-3]
-        edges = graphs[self.arc_graph[:num_edges]].nonzero().flatten()
+        edges = graphs[self.edge_graph].nonzero().flatten()
         arcs = torch.cat([edges, num_edges + edges])
         if len(edges) == num_edges:
             return self, edges, arcs
         part = replace(
             self,
-            arcs=Arcs.along(torch.stack([self.arcs.source[edges], self.arcs.target[edges]])),
+            arcs=Arcs.along(self.arcs.edge_index[:, edges]),
             edge=self.edge[:, edges],
             appearance=self.appearance[:, edges],
-            arc_graph=self.arc_graph[arcs],
+            edge_graph=self.edge_graph[edges],
             start=None if self.start is None else self.start[:, arcs],
         )
         return part, edges, arcs

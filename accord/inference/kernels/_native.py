@@ -7,12 +7,11 @@ graphs are solved to the end while they are in cache. Not differentiable. See do
 import ctypes
 import logging
 from functools import lru_cache
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from accord.errors import InfeasibleError, OptionError, TooLargeError
+from accord.errors import InfeasibleError, OptionError
 from accord.inference.kernels._interface import Problem, Solution
 from accord.inference.kernels._native_build import BuildError, load_library
 
@@ -24,9 +23,6 @@ MAX_TOTALS = 2**35  # bytes of the totals, which are addressed with 32 bits in s
 FUNCTIONS = {torch.float32: "accord_propagate_float32", torch.float64: "accord_propagate_float64"}
 # Edges x sweeps x (states + 8)^2, about the work, below which starting a thread takes longer (50 us) than it saves.
 ALONE = 5_000_000
-
-
-LARGE_BYTES = 2**28  # what a call takes is worth a note from here on
 
 
 class _Arguments(ctypes.Structure):
@@ -73,7 +69,7 @@ def unavailable() -> str | None:
 
 
 def needed_bytes(problem: Problem) -> int:
-    """Memory that `solve` takes on top of the field: messages given back, and tables, messages and totals of its own.
+    """Memory that `solve` takes on top of the problem: messages given back; tables, messages and totals of its own.
 
     For fields without forbidden pairs and of moderate span; others take up to half as much again for tables of two and
     three states, and little more for larger ones. Small graphs and replicas are solved one after the other.
@@ -88,33 +84,9 @@ def needed_bytes(problem: Problem) -> int:
     solving = (
         num_edges * (table + message + int(problem.appearance.shape[0] > 1)) * each + 3 * num_nodes * padded * each
     )
-    return int(num_edges * numbers + max(planning, solving) + replicas * 2 * num_edges * states * each)
-
-
-def available_bytes() -> int | None:
-    """Memory that this machine has left, where it says so."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-    return int(found[0]) * 1024 if found else None
-
-
-def _state_memory(problem: Problem) -> None:
-    """Say what a large call will take, and refuse it before it starts where that is not there."""
-    needed = needed_bytes(problem)
-    if needed < LARGE_BYTES:
-        return
-    available = available_bytes()
-    left = "an unknown amount" if available is None else f"{available / 1e9:.2f} GB"
-    edges = problem.edge.shape[-3]
-    log.info("propagate: %d edges take %.2f GB on top of the field; %s is available.", edges, needed / 1e9, left)
-    if available is not None and needed > available:
-        raise TooLargeError(
-            f"propagate: {edges} edges with {problem.node.shape[-1]} states take {needed / 1e9:.2f} GB on top of the "
-            f"field, but {left} is available. Free memory, solve fewer replicas at a time, or use float32."
-        )
+    handed_over = 8 * num_edges if problem.num_graphs == 1 else 0  # graph numbers, which are not there for one graph
+    given_back = replicas * 2 * num_edges * states * each
+    return int(handed_over + num_edges * numbers + max(planning, solving) + given_back)
 
 
 def solve(problem: Problem) -> Solution:
@@ -124,7 +96,6 @@ def solve(problem: Problem) -> Solution:
         reason = f"{unavailable()}; install a C++ compiler (g++ or clang++), name it in $CXX, or use backend 'auto'"
     if reason is not None:
         raise OptionError(f"propagate: backend 'native' cannot be used here: {reason}.")
-    _state_memory(problem)
     node, edge = problem.node.detach(), problem.edge.detach()
     replicas, num_nodes, states = node.shape
     num_edges = edge.shape[-3]
@@ -136,9 +107,9 @@ def solve(problem: Problem) -> Solution:
     work = replicas * num_edges * (states + 8) ** 2 * max(problem.max_sweeps, 1)
     # Named, so that no tensor is freed while the kernel reads it.
     inputs = {
-        "source": problem.arcs.source[:num_edges].contiguous(),
-        "target": problem.arcs.target[:num_edges].contiguous(),
-        "graph": problem.arc_graph[:num_edges].contiguous(),
+        "source": problem.arcs.edge_index[0].contiguous(),
+        "target": problem.arcs.edge_index[1].contiguous(),
+        "graph": problem.edge_graph.contiguous(),
         "node": node.contiguous(),
         "edge": edge.contiguous(),
         "appearance": appearance.contiguous() if weighted else None,
@@ -165,11 +136,13 @@ def solve(problem: Problem) -> Solution:
     if getattr(load_library(), FUNCTIONS[node.dtype])(ctypes.byref(arguments)):
         raise MemoryError("propagate: the CPU kernel ran out of memory.")
     if arguments.stuck >= 0:
-        arc = int(arguments.stuck)
+        node_at, graph_at = (
+            problem.arcs.target_of(arguments.stuck),
+            int(problem.edge_graph[arguments.stuck % num_edges]),
+        )
         raise InfeasibleError(
-            f"propagate: no state is left for node {int(problem.arcs.target[arc])} in graph "
-            f"{int(problem.arc_graph[arc])}: clamped labels and forbidden states or pairs contradict each other. "
-            "Relax one of them."
+            f"propagate: no state is left for node {node_at} in graph {graph_at}: clamped labels and forbidden states "
+            "or pairs contradict each other. Relax one of them."
         )
     return Solution(messages, residual, sweeps)
 

@@ -7,9 +7,12 @@ import torch
 from torch import Tensor
 
 from accord.errors import InfeasibleError
-from accord.inference._extended import Extended
+from accord.inference._blocks import blocks
+from accord.inference._extended import Extended, has_infinity
 from accord.inference._semiring import REDUCE
 from accord.inference.kernels._interface import Problem, Solution
+
+ALL = slice(None)
 
 
 def normalise(messages: Tensor, semiring: str) -> Tensor:
@@ -25,18 +28,31 @@ def arc_potentials(problem: Problem) -> Tensor:
 
 def collect(problem: Problem, messages: Tensor) -> Extended:
     """What each node believes before normalising: its potential and all that is said to it."""
-    weight = problem.appearance.repeat(1, 2)[..., None]
-    return Extended.split(problem.node).scatter_add(problem.arcs.target, Extended.split(messages), weight)
+    if problem.wants_gradient or (torch.is_grad_enabled() and messages.requires_grad):
+        weight = problem.appearance.repeat(1, 2)[..., None]
+        return Extended.split(problem.node).scatter_add(problem.arcs.target, Extended.split(messages), weight)
+    totals = Extended.split(problem.node.detach())
+    source, target = problem.arcs.edge_index
+    along, against = messages.detach().chunk(2, dim=-2)
+    barred = has_infinity(messages)
+    for heard, listener in ((along, target), (against, source)):
+        for block in blocks(len(listener), messages[:, :1].numel()):
+            totals.scatter_add_(listener[block], heard[:, block], barred, problem.appearance[:, block, None])
+    return totals
 
 
-def cavities(problem: Problem, messages: Tensor, totals: Extended) -> Tensor:
+def cavities(problem: Problem, messages: Tensor, totals: Extended, edges: slice = ALL) -> Tensor:
     """What each arc's source believes, less what the target itself said, or its own evidence echoes back.
+
+    Of the arcs along a range of edges, and then of those against them [R, arcs, states].
 
     With tree-reweighting the target's message enters the total with weight rho and must go with weight 1
     (exponent rho - 1, Wainwright et al. 2005), so the subtraction is the same.
     """
-    heard = Extended.split(messages[..., problem.arcs.reverse, :])
-    return (totals.rows(problem.arcs.source) - heard).join()
+    along, against = messages.chunk(2, dim=-2)
+    source, target = problem.arcs.edge_index[:, edges]
+    heard = Extended.split(torch.cat([against[:, edges], along[:, edges]], dim=-2))
+    return (totals.rows(torch.cat([source, target])) - heard).join()
 
 
 def send(problem: Problem, potentials: Tensor, messages: Tensor) -> Tensor:
@@ -52,7 +68,7 @@ def say(problem: Problem, potentials: Tensor, cavity: Tensor, arcs: Tensor | Non
         row = int(barred.nonzero()[0, -1])
         arc = row if arcs is None else int(arcs[row])
         raise InfeasibleError(
-            f"propagate: no state is left for node {int(problem.arcs.target[arc])} in graph "
+            f"propagate: no state is left for node {problem.arcs.target_of(arc)} in graph "
             f"{int(problem.arc_graph[arc])}: clamped labels and forbidden states or pairs contradict each other. "
             "Relax one of them."
         )
@@ -89,6 +105,18 @@ def first_state(problem: Problem) -> tuple[Tensor, Tensor, Tensor]:
     running = has_arcs.expand(problem.node.shape[0], -1)
     residual = torch.where(running, torch.inf, 0.0).to(problem.node)
     return running, residual, torch.zeros_like(residual, dtype=torch.long)
+
+
+def needed_bytes(problem: Problem) -> int:
+    """About what this and the other schedules in plain torch take on top of the problem, without gradient.
+
+    Counted from peaks on graphs of 60,000 to a million edges with 3 to 20 states, and within 30 % of them. Autograd
+    keeps as much again for every sweep that it unrolls.
+    """
+    table, message = problem.edge[0, :1].numel(), problem.node[0, :1].numel()
+    arc = (4 if problem.semiring == "sum" else 2) * table + 12 * message
+    numbers = 2 * problem.arcs.num_edges * arc + 6 * problem.node[0].numel()
+    return len(problem.node) * numbers * problem.node.element_size()
 
 
 def solve(problem: Problem) -> Solution:

@@ -30,10 +30,9 @@ class Step:
 
 def order_arcs(problem: Problem) -> list[Step]:
     """One sweep: arcs towards the centre (or along a level) from the rim inwards, then the others outwards again."""
-    num_edges, num_nodes, arcs = problem.edge.shape[-3], problem.node.shape[-2], problem.arcs
-    device = arcs.source.device
-    edge_index = torch.stack([arcs.source[:num_edges], arcs.target[:num_edges]])
-    level = centre_levels(edge_index, num_nodes).cpu().numpy()
+    num_nodes, arcs = problem.node.shape[-2], problem.arcs
+    device = arcs.edge_index.device
+    level = centre_levels(arcs.edge_index, num_nodes).cpu().numpy()
     source, target = arcs.source.cpu().numpy(), arcs.target.cpu().numpy()
     deepest = level.max(initial=0)
     turn = np.where(level[source] >= level[target], deepest - level[source], deepest + 1 + level[source])

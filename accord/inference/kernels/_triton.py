@@ -14,10 +14,10 @@ import torch
 
 from accord.errors import InfeasibleError, OptionError
 from accord.inference.kernels._interface import Problem, Solution
-from accord.inference.kernels._triton_plan import Plan, make_plan, read_messages
+from accord.inference.kernels._triton_plan import Plan, make_plan, planned_bytes, read_messages
 
 MAX_STATES = 64
-MAX_EDGES = 2**30  # arcs and rows are numbered with 32 bits
+MAX_EDGES = 2**30 - 1  # arcs and rows are numbered with 32 bits
 WARPS = 4  # of a program; `_triton_plan.WIDTH` threads
 LOOK = 8  # sweeps between two looks at whether all has settled: a look waits for the device
 
@@ -47,6 +47,12 @@ def unfit(problem: Problem) -> str | None:
 def unavailable() -> str | None:
     """Why there is no Triton on this machine, or None."""
     return None if importlib.util.find_spec("triton") else "Triton is not installed"
+
+
+def needed_bytes(problem: Problem) -> int:
+    """Memory of the device that `solve` takes on top of the problem: its plan, or two copies of the messages."""
+    messages = problem.node[:, :1].numel() * 2 * problem.arcs.num_edges * problem.node.element_size()
+    return max(planned_bytes(problem), 2 * messages)
 
 
 def solve(problem: Problem) -> Solution:
@@ -119,7 +125,7 @@ def _check_feasible(plan: Plan, problem: Problem) -> None:
     edge = position if plan.order is None else int(plan.order[position])
     arc = against * plan.num_edges + edge
     raise InfeasibleError(
-        f"propagate: no state is left for node {int(problem.arcs.target[arc])} in graph "
-        f"{int(problem.arc_graph[arc])}: clamped labels and forbidden states or pairs contradict each other. "
+        f"propagate: no state is left for node {problem.arcs.target_of(arc)} in graph "
+        f"{int(problem.edge_graph[edge])}: clamped labels and forbidden states or pairs contradict each other. "
         "Relax one of them."
     )

@@ -16,6 +16,7 @@ WIDTH = 128  # edges of a block, one for each lane of four warps
 UNROLLED = 16  # states; beyond, the rows of an edge do not all fit into the registers of a lane
 TURN = 2048  # entries of totals that a program sets at once
 SMALL = 8, 8  # graphs of up to so many blocks of up to so many states are solved by one program to the end
+ORDER_BYTES = 2 * (8 + 8 + 3 * 8)  # an edge, while its arcs are sorted by where they end: ends, codes, and the sort
 SPAN = {torch.float32: 60.0, torch.float64: 600.0}  # nats; exp(potential - max) of wider tables may underflow
 BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
 
@@ -95,7 +96,7 @@ class _Facts(NamedTuple):
 def make_plan(problem: Problem) -> Plan:
     """Lay out a problem that has edges."""
     num_edges = problem.edge.shape[-3]
-    edge_graph = problem.arc_graph[:num_edges]
+    edge_graph = problem.edge_graph
     if problem.num_graphs == 1:
         edge_graph, sizes = edge_graph[:1], torch.tensor([num_edges], device=edge_graph.device)
     else:
@@ -116,10 +117,32 @@ def make_plan(problem: Problem) -> Plan:
     return Plan(form, _lay_out(problem, form, sizes, order, rank, groups), order)
 
 
+def planned_bytes(problem: Problem) -> int:
+    """What a plan takes while it is made, told without looking at any value.
+
+    As if nothing were forbidden, tables had a moderate span, and the graphs of a batch came in order.
+    """
+    (replicas, num_nodes, states), each = problem.node.shape, problem.node.element_size()
+    num_edges = problem.arcs.num_edges
+    lanes = -(-num_edges // WIDTH) * WIDTH
+    rolled = states > UNROLLED
+    numbers = states**2 + (3 if rolled else 2) * states  # tables, messages, and messages not yet normalised
+    weighted = problem.appearance.stride(-1) != 0  # one number for all edges is a view of that number
+    copied = states**2 + 1 if weighted else 0  # tables divided by the appearance, and the appearance itself
+    # Lowest, highest, their difference and its quotient are there before the tables; a maximum an edge beside them.
+    edges = replicas * each * max(lanes * numbers + num_edges * (1 + copied), 4 * num_edges)
+    ends = num_edges * (8 + (4 if problem.num_graphs > 1 else 0))
+    # Potentials, totals of two sweeps, and what these are put together from: states apart, and padded.
+    nodes = replicas * num_nodes * each * (5 * (1 << (states - 1).bit_length()) + 2 * states)
+    in_order = torch.are_deterministic_algorithms_enabled()
+    return edges + ends + nodes + (num_edges * ORDER_BYTES if in_order else 0)
+
+
 def _node_graph(problem: Problem) -> Tensor:
     """Which graph a node belongs to; nodes without arcs go with those before them, so that they keep the order."""
     known = torch.full((problem.node.shape[1],), -1, device=problem.node.device)
-    known[problem.arcs.source] = problem.arc_graph
+    for ends in problem.arcs.edge_index:
+        known[ends] = problem.edge_graph
     return torch.where(known < 0, known.cummax(0).values, known).clamp(min=0)
 
 
@@ -192,8 +215,8 @@ def _lay_out(
 ) -> Memory:
     node = problem.node.detach()
     replicas, num_nodes, _ = node.shape
-    num_edges, device = problem.edge.shape[-3], node.device
-    source, target = problem.arcs.source[:num_edges], problem.arcs.target[:num_edges]
+    device = node.device
+    source, target = problem.arcs.edge_index
     if order is not None:
         source, target = source[order], target[order]
     if rank is not None:
@@ -212,7 +235,7 @@ def _lay_out(
     return Memory(
         source=source,
         target=target,
-        graph=_ordered(problem.arc_graph[:num_edges], order, 0).int() if form.many else None,
+        graph=_ordered(problem.edge_graph, order, 0).int() if form.many else None,
         weight=_weights(problem, order) if form.weighted else None,
         tables=_tables(problem, form, order),
         messages=messages,

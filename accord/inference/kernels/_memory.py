@@ -1,0 +1,84 @@
+"""What a call will take, said before it starts, and refused where it is not there."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from accord.errors import TooLargeError
+from accord.inference._blocks import BLOCK
+from accord.inference.kernels import _native, _reference, _triton
+from accord.inference.kernels._interface import Problem
+
+log = logging.getLogger("accord.inference")
+
+LARGE_BYTES = 2**28  # what a call takes is worth a note from here on
+NEEDED: dict[str, Callable[[Problem], int]] = {
+    "native": _native.needed_bytes,
+    "reference": _reference.needed_bytes,
+    "triton": _triton.needed_bytes,
+}
+
+
+def needed_bytes(backend: str, problem: Problem) -> int:
+    """Memory that `propagate` takes on top of the field, at its peak: the kernel, or node beliefs made of its messages.
+
+    Gradients come on top: see docs/adr/0006-gradients-and-schedules.md.
+    """
+    each = problem.node.element_size()
+    messages = problem.node[:, :1].numel() * 2 * problem.arcs.num_edges * each
+    # Finite parts, infinities, totals, beliefs and a mask on the way; and a few blocks of messages.
+    collecting = 5 * problem.node.numel() * each + 3 * BLOCK * each
+    graphs = 8 * problem.arcs.num_edges if problem.num_graphs > 1 else 0
+    return graphs + max(NEEDED[backend](problem), messages + collecting)
+
+
+def available_bytes(device: torch.device) -> int | None:
+    """Memory that is left where a field lies, where the system says so."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        # What torch keeps for later use is as good as free.
+        return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+    return int(found[0]) * 1024 if found and device.type == "cpu" else None
+
+
+def state_memory(backend: str, problem: Problem) -> None:
+    """Say what a large call will take, and refuse it before it starts where that is not there."""
+    needed = needed_bytes(backend, problem)
+    if needed < LARGE_BYTES:
+        return
+    device = problem.node.device
+    available = available_bytes(device)
+    left = "an unknown amount" if available is None else f"{available / 1e9:.2f} GB"
+    what = f"{problem.arcs.num_edges} edges with {problem.node.shape[-1]} states"
+    if len(problem.node) > 1:
+        what += f" in {len(problem.node)} replicas"
+    takes = f"propagate: {what} take {needed / 1e9:.2f} GB on top of the field with backend {backend!r}"
+    log.info("%s; %s is available on %s.", takes, left, device)
+    if available is not None and needed > available:
+        raise TooLargeError(f"{takes}, but {left} is available on {device}. {_remedy(backend, problem)}")
+
+
+def _remedy(backend: str, problem: Problem) -> str:
+    """What to do about it."""
+    ways = ["free memory"]
+    if len(problem.node) > 1:
+        ways.append("solve fewer replicas at a time")
+    if problem.num_graphs > 1:
+        ways.append("solve fewer graphs at a time")
+    if problem.node.dtype == torch.float64:
+        ways.append("use float32: field.to(torch.float32)")
+    if problem.node.is_cuda:
+        ways.append("move the field to the CPU: field.to('cpu')")
+    if backend == "reference" and problem.schedule == "synchronous":
+        ways.append("use backend 'auto', whose kernels need several times less")
+    elif problem.schedule != "synchronous":
+        ways.append("use schedule 'synchronous', whose kernels need several times less")
+    listed = ways[0] if len(ways) == 1 else f"{', '.join(ways[:-1])}, or {ways[-1]}"
+    return f"{listed[0].upper()}{listed[1:]}."

@@ -16,10 +16,8 @@ from torch import Tensor
 
 from accord.errors import InfeasibleError, TooLargeError
 from accord.field import PairwiseField
-from accord.graphs import Arcs, PeelingRound, colour_nodes
-from accord.inference._extended import Extended
-
-MAX_PASSES = 200  # of single-node moves; each raises the score, and few graphs need ten
+from accord.graphs import PeelingRound
+from accord.inference._polishing import polish
 
 
 def decode(field: PairwiseField, beliefs: Tensor) -> Tensor:
@@ -28,7 +26,7 @@ def decode(field: PairwiseField, beliefs: Tensor) -> Tensor:
         node, edge = field.expanded()
         folded = _fold(field, node, edge)
         labels = beliefs.reshape(node.shape).argmax(-1)
-        labels = _polish(field, folded, edge, labels)
+        labels = polish(field, folded, edge, labels)
         labels = _unfold(field, folded, edge, labels)
         score = field.score(labels.reshape(*field.replicas, field.num_nodes)).reshape(node.shape[0], -1)
         for replica in (score == -torch.inf).any(-1).nonzero().flatten().tolist():
@@ -58,60 +56,6 @@ def _unfold(field: PairwiseField, folded: Tensor, edge: Tensor, labels: Tensor) 
         column = _leaf_tables(edge, round_).gather(-1, parent)[..., 0]
         labels[:, round_.leaf] = (folded[:, round_.leaf] + column).argmax(-1)
     return labels
-
-
-def _polish(field: PairwiseField, folded: Tensor, edge: Tensor, labels: Tensor) -> Tensor:
-    """Single-node moves on the core; nodes of one colour share no edge and move together."""
-    core = field.peeling.core.nonzero().flatten()
-    position = torch.full((field.num_nodes,), -1, device=core.device)
-    position[core] = torch.arange(core.numel(), device=core.device)
-    kept = field.peeling.core_edge.nonzero().flatten()
-    arcs = Arcs.along(position[field.edge_index[:, kept]])
-    table = edge[:, kept]
-    tables = torch.cat([table, table.transpose(-1, -2)], dim=1)
-    evidence, current = folded[:, core], labels[:, core]
-    classes = [
-        (nodes, torch.isin(arcs.target, nodes).nonzero().flatten())
-        for nodes in colour_nodes(arcs_edges(arcs), core.numel())
-    ]
-    for _ in range(MAX_PASSES):
-        moved = False
-        for nodes, incoming in classes:
-            local = _local_scores(evidence, tables, arcs, current, nodes, incoming)
-            better = _best_move(local, current[:, nodes])
-            moved = moved or bool((better != current[:, nodes]).any())
-            current[:, nodes] = better
-        if not moved:
-            break
-    labels[:, core] = current
-    return labels
-
-
-def arcs_edges(arcs: Arcs) -> Tensor:
-    """The edges whose two directions these arcs are."""
-    return torch.stack([arcs.source, arcs.target])[:, : arcs.source.numel() // 2]
-
-
-def _local_scores(
-    evidence: Tensor, tables: Tensor, arcs: Arcs, labels: Tensor, nodes: Tensor, incoming: Tensor
-) -> Extended:
-    """Score of every state of `nodes` given the labels around them [R, nodes, states]."""
-    said = labels[:, arcs.source[incoming]][..., None, None].expand(-1, -1, 1, tables.shape[-1])
-    rows = tables[:, incoming].gather(-2, said)[..., 0, :]
-    slot = torch.empty(evidence.shape[1], dtype=torch.long, device=nodes.device)
-    slot[nodes] = torch.arange(nodes.numel(), device=nodes.device)
-    start = Extended.split(evidence[:, nodes])
-    one = torch.ones((), dtype=rows.dtype, device=rows.device)
-    return start.scatter_add(slot[arcs.target[incoming]], Extended.split(rows), one)
-
-
-def _best_move(local: Extended, current: Tensor) -> Tensor:
-    """The state with the fewest forbidden terms, then the highest score; the current one unless strictly beaten."""
-    fewest = local.infinities.amin(-1, keepdim=True)
-    score = local.finite.masked_fill(local.infinities > fewest, -torch.inf)
-    best = score.amax(-1)
-    stays = score.gather(-1, current[..., None])[..., 0] >= best
-    return torch.where(stays, current, score.argmax(-1))
 
 
 def _repair(edge_index: Tensor, node: Tensor, edge: Tensor, labels: Tensor) -> Tensor:

@@ -1,0 +1,201 @@
+"""Memory and time of `accord.propagate` on large graphs, through the front door.
+
+    python benchmarks/big_graphs.py                  # 10^5 to 10^7 edges on the CPU
+    python benchmarks/big_graphs.py --device cuda    # 10^5 to 10^8 edges on the GPU
+
+Uniform random graphs with five edges a node and three states, float32. Every size runs in a process of its own. The
+unit of memory is tables + messages: 4 (K^2 + 2 K) bytes an edge. Peaks are on top of what was there before each step:
+on CPUs the resident set (Linux), on GPUs what torch allocated. The time of a sweep is the slope between two runs, best
+of three each. Results go to benchmarks/big_graphs/ as JSON and as a table.
+"""
+
+import argparse
+import ctypes
+import json
+import logging
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import accord
+
+FOLDER = Path(__file__).parent / "big_graphs"
+STATES, DEGREE = 3, 5  # edges for each node
+FEW, MANY, RUNS = 2, 12, 3  # sweeps of the two runs, and how often each is run
+
+
+def random_edges(nodes: int, edges: int, generator: torch.Generator) -> Tensor:
+    """Distinct undirected edges, uniformly drawn, in no order."""
+    device = generator.device
+    ends = torch.randint(0, nodes, (2, edges + edges // 64 + 64), generator=generator, device=device)
+    low, high = torch.minimum(ends[0], ends[1]), torch.maximum(ends[0], ends[1])
+    key = (low * nodes + high)[low != high].unique()
+    key = key[torch.randperm(len(key), generator=generator, device=device)[:edges]]
+    assert len(key) == edges
+    return torch.stack([key // nodes, key % nodes])
+
+
+class Gauge:
+    """Peak memory of one step after another, in bytes."""
+
+    def __init__(self, device: str) -> None:
+        self.on_gpu = device != "cpu"
+
+    def peak(self, step: Callable[[], Any]) -> tuple[int, float, Any]:
+        """Most bytes on top of those before, seconds, and what the step gave."""
+        if self.on_gpu:
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+        else:
+            ctypes.CDLL(None).malloc_trim(0)  # or a step would use again what an earlier one gave back
+            Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
+            before = _resident("VmRSS")
+        begun = time.perf_counter()
+        result = step()
+        if self.on_gpu:
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - begun
+        most = torch.cuda.max_memory_allocated() if self.on_gpu else _resident("VmHWM")
+        return most - before, seconds, result
+
+
+def _resident(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1]) * 1024
+
+
+class _Listener(logging.Handler):
+    """Keeps what propagate says about its memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+
+def measure(edges: int, device: str) -> dict[str, Any]:
+    """One size, in this process."""
+    nodes, gauge, listener = edges // DEGREE, Gauge(device), _Listener()
+    log = logging.getLogger("accord.inference")
+    log.addHandler(listener)
+    log.setLevel(logging.INFO)
+    generator = torch.Generator(device).manual_seed(0)
+    index = random_edges(nodes, edges, generator)
+    node = torch.randn(nodes, STATES, generator=generator, device=device)
+    edge = torch.randn(edges, STATES, STATES, generator=generator, device=device).mul_(0.5)
+    warm = accord.PairwiseField(index[:, :1], node, edge[:1])
+    accord.propagate(warm, max_sweeps=1).decode()  # kernels compiled and loaded
+    del warm
+    result: dict[str, Any] = {"edges": edges, "nodes": nodes, "unit_bytes": 4 * edges * (STATES**2 + 2 * STATES)}
+
+    def note(name: str, step: Callable[[], Any]) -> Any:
+        taken, seconds, value = gauge.peak(step)
+        result[name] = {"bytes": taken, "units": taken / result["unit_bytes"], "seconds": seconds}
+        return value
+
+    field = note("PairwiseField", lambda: accord.PairwiseField(index, node, edge))
+    beliefs = note("propagate", lambda: accord.propagate(field, max_sweeps=MANY, tolerance=0.0))
+    result["backend"], result["said"] = beliefs.backend, [line for line in listener.said if " GB" in line]
+    note("log_partition", lambda: beliefs.log_partition)
+    note("decode", beliefs.decode)
+    if edges <= 10**7:
+        note("edge beliefs", lambda: beliefs.edge)
+    few, many = (best_time(field, sweeps, gauge) for sweeps in (FEW, MANY))
+    result["seconds_a_sweep"] = (many - few) / (MANY - FEW)
+    result["seconds_around"] = few - FEW * result["seconds_a_sweep"]
+    return result
+
+
+def best_time(field: accord.PairwiseField, sweeps: int, gauge: Gauge) -> float:
+    """Seconds of a whole call, best of several."""
+    return min(gauge.peak(lambda: accord.propagate(field, max_sweeps=sweeps, tolerance=0.0))[1] for _ in range(RUNS))
+
+
+def machine(device: str) -> dict[str, Any]:
+    """What it ran on."""
+    name = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), name)
+    return {
+        "device": torch.cuda.get_device_name() if device != "cpu" else name,
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "load": os.getloadavg()[0],
+        "torch": torch.__version__,
+        "date": date.today().isoformat(),
+    }
+
+
+COLUMNS = ("PairwiseField", "propagate", "log_partition", "decode", "edge beliefs")
+
+
+def table(report: dict[str, Any]) -> str:
+    """The results for people."""
+    facts = report["machine"]
+    lines = [
+        f"# Large graphs on {facts['device']}",
+        "",
+        f"`python benchmarks/big_graphs.py{'' if report['device'] == 'cpu' else ' --device ' + report['device']}`, "
+        f"{facts['threads']} threads of {facts['cores']} cores, load {facts['load']:.1f}, torch {facts['torch']}, "
+        f"{facts['date']}. K={STATES}, float32, {DEGREE} edges a node.",
+        "",
+        "Peaks in units of tables + messages (60 bytes an edge), each step on top of what was there before it.",
+        "",
+        "| edges | unit | " + " | ".join(COLUMNS) + " | ms a sweep | ns an edge | s around the sweeps |",
+        "|" + "---|" * (len(COLUMNS) + 5),
+    ]
+    for row in report["sizes"]:
+        peaks = " | ".join(f"{row[name]['units']:.2f}x" if name in row else "-" for name in COLUMNS)
+        sweep = row["seconds_a_sweep"]
+        lines.append(
+            f"| {row['edges']:.3g} | {row['unit_bytes'] / 1e9:.3f} GB | {peaks} | {sweep * 1e3:.2f} | "
+            f"{sweep / row['edges'] * 1e9:.2f} | {row['seconds_around']:.2f} |"
+        )
+    lines += ["", "What `propagate` said before it started, and what it took:", ""]
+    for row in report["sizes"]:
+        if row["said"]:
+            lines.append(f"- {row['said'][0]} Measured: {row['propagate']['bytes'] / 1e9:.2f} GB ({row['backend']}).")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measure every size in a process of its own, and write what was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--largest", type=float, help="exponent of the largest number of edges")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder for the results")
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measure(options.one, options.device)))
+        return
+    largest = options.largest or (7 if options.device == "cpu" else 8)
+    sizes = []
+    exponent = 5.0
+    while exponent <= largest:
+        command = [sys.executable, __file__, "--one", str(round(10**exponent)), "--device", options.device]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        sizes.append(json.loads(done.stdout.splitlines()[-1]))
+        print(done.stdout.splitlines()[-1], flush=True)
+        exponent += 0.5
+    report = {"device": options.device, "machine": machine(options.device), "sizes": sizes}
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / f"{options.device}.json").write_text(json.dumps(report, indent=2) + "\n")
+    (options.out / f"{options.device}.md").write_text(table(report))
+
+
+if __name__ == "__main__":
+    main()

@@ -61,18 +61,27 @@ class AgreementEdgeScorer(Scorer):
         self.bias = _initial.fan_in(seeds, "scorer.bias", (out,), fan)
         self.last = ReplicaLinear(spec.hidden, 1, seeds, "scorer.last") if spec.hidden else None
 
-    def score(self, h: Tensor, batch: GraphBatch, attributes: Tensor | None, noise: Noise | None) -> Tensor:
+    def score(
+        self,
+        ready: Tensor,
+        batch: GraphBatch,
+        attributes: Tensor | None,
+        noise: Noise | None,
+        edges: slice | None = None,
+    ) -> Tensor:
         """The logit of agreement times the identity."""
-        logit = self._logit(h, batch, attributes, noise)
-        return logit[..., None] * torch.eye(self.num_states, dtype=h.dtype, device=h.device)
+        logit = self._logit(ready, batch, attributes, noise, edges)
+        return logit[..., None] * torch.eye(self.num_states, dtype=ready.dtype, device=ready.device)
 
-    def _logit(self, h: Tensor, batch: GraphBatch, attributes: Tensor | None, noise: Noise | None) -> Tensor:
+    def _logit(
+        self, h: Tensor, batch: GraphBatch, attributes: Tensor | None, noise: Noise | None, edges: slice | None
+    ) -> Tensor:
         """[edges, replicas, 1]."""
-        source, target = edge_ends(h, batch)
+        source, target = edge_ends(h, batch, edges)
         difference = source - target
-        cosines = torch.stack(
-            [functional.cosine_similarity(source, target, dim=-1), self._feature_cosine(batch, h)], -1
-        )
+        features = self._feature_cosine(batch, h)
+        features = features if edges is None else features[edges]
+        cosines = torch.stack([functional.cosine_similarity(source, target, dim=-1), features], -1)
         logit = replica_linear(source * target, self.product, self.bias)
         logit = logit + replica_linear(difference.abs() if self.symmetric else difference, self.difference)
         logit = logit + replica_linear(source + target, self.sum) + replica_linear(cosines, self.cosine)

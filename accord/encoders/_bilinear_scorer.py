@@ -53,12 +53,23 @@ class BilinearEdgeScorer(Scorer):
             _initial.fan_in(seeds, "scorer.attribute", (edge_attributes, shape), fan) if edge_attributes else None
         )
 
-    def score(self, h: Tensor, batch: GraphBatch, attributes: Tensor | None, noise: Noise | None) -> Tensor:
-        """One outer product an edge."""
+    def prepare(self, h: Tensor, noise: Noise | None) -> Tensor:
+        """What each node says about its states."""
         if self.first is not None:
             h = torch.relu(self.first(h))
             h = h if noise is None else noise.dropout(h, self.dropout, SCORER_LAYER + 1)
-        source, target = edge_ends(replica_linear(h, self.weight), batch)
+        return replica_linear(h, self.weight)
+
+    def score(
+        self,
+        ready: Tensor,
+        batch: GraphBatch,
+        attributes: Tensor | None,
+        noise: Noise | None,
+        edges: slice | None = None,
+    ) -> Tensor:
+        """One outer product an edge."""
+        source, target = edge_ends(ready, batch, edges)
         if self.attribute is not None and attributes is not None:
             shift = replica_linear(attributes, self.attribute)
             source, target = source + shift, target + shift

@@ -61,7 +61,25 @@ class LinearEdgeScorer(Scorer):
         at_source, at_target = self._ends(h if noise is None else noise.dropout(h, self.dropout, SCORER_LAYER))
         return at_source, at_target, self._symmetrised(self._square(self.bias))
 
-    def score(self, h: Tensor, batch: GraphBatch, attributes: Tensor | None, noise: Noise | None) -> Tensor:
+    def prepare(self, h: Tensor, noise: Noise | None) -> Tensor:
+        """Each node's part of the hidden layer as a source and as a target; without one, its tables.
+
+        Without a hidden layer the score splits into a part for each end: one K x K table a node, not an edge.
+        """
+        if self.last is not None:
+            return torch.cat([replica_linear(h, self.source), replica_linear(h, self.target)], -1)
+        at_source, at_target = self._ends(h)
+        # Each end of an oriented edge needs its own table only, so both travel together.
+        return at_source if self.symmetric else torch.stack([at_source, at_target], 1)
+
+    def score(
+        self,
+        ready: Tensor,
+        batch: GraphBatch,
+        attributes: Tensor | None,
+        noise: Noise | None,
+        edges: slice | None = None,
+    ) -> Tensor:
         """g(s, t), symmetrised where asked for."""
         shared = (
             self.bias
@@ -69,24 +87,19 @@ class LinearEdgeScorer(Scorer):
             else (replica_linear(attributes, self.attribute, self.bias))
         )
         if self.last is None:
-            return self._score_linear(h, shared, batch)
-        source, target = replica_linear(h, self.source), replica_linear(h, self.target)
-        source_at, target_at = edge_ends(torch.cat([source, target], -1), batch)
-        width = source.shape[-1]
+            return self._score_linear(ready, shared, batch, edges)
+        source_at, target_at = edge_ends(ready, batch, edges)
+        width = ready.shape[-1] // 2
         along = source_at[..., :width] + target_at[..., width:] + shared
         if not self.symmetric:
             return self._tables(along, noise, 1)
         against = target_at[..., :width] + source_at[..., width:] + shared
         return (self._tables(along, noise, 1) + self._tables(against, noise, 2).transpose(-1, -2)) / 2
 
-    def _score_linear(self, h: Tensor, shared: Tensor, batch: GraphBatch) -> Tensor:
-        """Without a hidden layer the score splits into a part for each end: one K x K table a node, not an edge."""
-        at_source, at_target = self._ends(h)
+    def _score_linear(self, ready: Tensor, shared: Tensor, batch: GraphBatch, edges: slice | None) -> Tensor:
+        here, there = edge_ends(ready, batch, edges)
         if not self.symmetric:
-            # Each end needs its own table only, so both travel together.
-            both_source, both_target = edge_ends(torch.stack([at_source, at_target], 1), batch)
-            return both_source[:, 0] + both_target[:, 1] + self._square(shared)
-        here, there = edge_ends(at_source, batch)
+            return here[:, 0] + there[:, 1] + self._square(shared)
         return here + there.transpose(-1, -2) + self._symmetrised(self._square(shared))
 
     def _ends(self, h: Tensor) -> tuple[Tensor, Tensor]:

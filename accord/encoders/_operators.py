@@ -96,11 +96,16 @@ def mean_operator(batch: GraphBatch, dtype: torch.dtype) -> Operator:
     return batch.cached(("mean", dtype), build)
 
 
-def edge_ends(h: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+def edge_ends(h: Tensor, batch: GraphBatch, edges: slice | None = None) -> tuple[Tensor, Tensor]:
     """Rows of `h` [nodes, ...] at the sources and at the targets of the edges: two tensors [edges, ...].
 
-    Unlike indexing, the gradient is a sparse product: fast, and the same numbers in every run on a GPU too.
+    Unlike indexing, the gradient is a sparse product: fast, and the same numbers in every run on a GPU too. A range of
+    edges can be asked for where no gradient is.
     """
+    if edges is not None:
+        assert not torch.is_grad_enabled()
+        source, target = batch.topology.edge_index[:, edges]
+        return h.index_select(0, source), h.index_select(0, target)
     source, target = batch.topology.edge_index
     back = batch.cached(("ends", h.dtype), lambda: (_selector(source, batch, h), _selector(target, batch, h)))
     ends: tuple[Tensor, Tensor] = _Ends.apply(h, source, target, back)  # type: ignore[no-untyped-call]

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
 from accord.encoders._noise import Noise
@@ -10,6 +11,7 @@ from accord.encoders._spec import Spec
 from accord.errors import GraphError, OptionError
 from accord.graphs import GraphBatch
 
+BLOCK = 2**20  # numbers that are made of edges at once, where no gradient is wanted
 SCORER_LAYER = 1_000  # numbers of the places of dropout in scorers start here, beyond any encoder's
 
 
@@ -41,9 +43,27 @@ class Scorer(nn.Module, ABC):
         """
         attributes = self._attributes(batch)
         h = h if noise is None else noise.dropout(h, self.dropout, SCORER_LAYER)
-        tables = self.score(h, batch, attributes, noise)
-        shape = (batch.num_edges, self.num_replicas, self.num_states, self.num_states)
-        return tables.reshape(shape).transpose(0, 1).contiguous()
+        ready = self.prepare(h, noise)
+        numbers = self.num_replicas * max(self.num_states**2, ready.numel() // max(len(ready) * self.num_replicas, 1))
+        size = max(BLOCK // numbers, 1)
+        if torch.is_grad_enabled() or noise is not None or batch.num_edges <= size:
+            return self._by_replica(self.score(ready, batch, attributes, noise)).contiguous()
+        return self._score_in_blocks(ready, batch, attributes, size)
+
+    def _score_in_blocks(self, ready: Tensor, batch: GraphBatch, attributes: Tensor | None, size: int) -> Tensor:
+        """The same tables, but what is made of edges on the way never exceeds a block of `size` edges."""
+        tables = ready.new_empty(0)
+        for first in range(0, batch.num_edges, size):
+            edges = slice(first, first + size)
+            part = self.score(ready, batch, None if attributes is None else attributes[edges], None, edges)
+            if not first:
+                shape = (self.num_replicas, batch.num_edges, self.num_states, self.num_states)
+                tables = part.new_empty(shape)  # of the precision that scores come in, which autocast may decide
+            tables[:, edges] = self._by_replica(part)
+        return tables
+
+    def _by_replica(self, tables: Tensor) -> Tensor:
+        return tables.reshape(-1, self.num_replicas, self.num_states, self.num_states).transpose(0, 1)
 
     def node_tables(self, h: Tensor, noise: Noise | None) -> tuple[Tensor, Tensor, Tensor] | None:
         """Tables whose sum is an edge's: of nodes as sources, as targets, and one for all edges; None if it has none.
@@ -58,9 +78,28 @@ class Scorer(nn.Module, ABC):
         """
         return None
 
+    def prepare(self, h: Tensor, noise: Noise | None) -> Tensor:
+        """What `score` takes of every node [nodes, ...], made once for all edges."""
+        return h
+
     @abstractmethod
-    def score(self, h: Tensor, batch: GraphBatch, attributes: Tensor | None, noise: Noise | None) -> Tensor:
-        """[edges, replicas, states, states], or the same numbers in fewer axes."""
+    def score(
+        self,
+        ready: Tensor,
+        batch: GraphBatch,
+        attributes: Tensor | None,
+        noise: Noise | None,
+        edges: slice | None = None,
+    ) -> Tensor:
+        """[edges, replicas, states, states], or the same numbers in fewer axes.
+
+        Args:
+            ready: what `prepare` made of the nodes.
+            batch: the graphs.
+            attributes: of the edges that are asked for.
+            noise: randomness of a training step.
+            edges: a range of them, without gradient and noise; None for all.
+        """
 
     def _attributes(self, batch: GraphBatch) -> Tensor | None:
         """Edge attributes, where the scorer was built for them."""

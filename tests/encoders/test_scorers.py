@@ -15,6 +15,7 @@ from accord.encoders import (
     Noise,
     Scorer,
     ScorerSpec,
+    _scorer,
     scorer_from_config,
     scorer_spec,
 )
@@ -84,6 +85,24 @@ def test_renumbering_nodes_permutes_nothing_on_the_edges(spec):
     here, there = GraphBatch.collate([graph]), GraphBatch.collate([renumbered])
     scorer, h = built(spec), representation(here)
     torch.testing.assert_close(scorer(h[order], there), scorer(h, here))
+
+
+@ALL
+@pytest.mark.parametrize("attributes", [0, ATTRIBUTES])
+def test_blocks_of_edges_give_the_tables_of_all_at_once(spec, attributes, monkeypatch):
+    batch = random_batch(dtype=DTYPE)
+    scorer, h = built(spec, attributes=attributes), representation(batch)
+    whole = scorer(h, batch)
+    sizes = []
+    score = scorer.score
+    monkeypatch.setattr(scorer, "score", lambda *given: sizes.append(len(tables := score(*given))) or tables)
+    monkeypatch.setattr(_scorer, "BLOCK", 150)
+    with torch.no_grad():
+        torch.testing.assert_close(scorer(h, batch), whole.detach())
+    assert len(sizes) > 1 and sum(sizes) == batch.num_edges
+    sizes.clear()
+    scorer(h, batch)
+    assert sizes == [batch.num_edges]  # autograd would keep every block anyway
 
 
 @ALL

@@ -72,21 +72,23 @@ def needed_bytes(problem: Problem) -> int:
     """Memory that `solve` takes on top of the problem: messages given back; tables, messages and totals of its own.
 
     For fields without forbidden pairs and of moderate span; others take up to half as much again for tables of two and
-    three states, and little more for larger ones. Small graphs and replicas are solved one after the other.
+    three states, and little more for larger ones. Graphs and replicas are solved one after the other.
     """
     replicas, num_nodes, states = problem.node.shape
     num_edges, each = problem.edge.shape[-3], problem.node.element_size()
     table, message = (1, 3) if states == 2 else (states**2, 2 * max(states - 1, 1))  # two states: with their biases
     padded = 1 if states == 2 else 1 << (states - 1).bit_length() if states <= 8 else -(-states // 16) * 16
-    numbers = 3 * 4  # edge, source, target in 32 bits
-    # While edges are put in order, two lists of records and the order itself exist, but not yet the tables.
-    planning = num_edges * (2 * 12 + 4)
-    solving = (
-        num_edges * (table + message + int(problem.appearance.shape[0] > 1)) * each + 3 * num_nodes * padded * each
-    )
-    handed_over = 8 * num_edges if problem.num_graphs == 1 else 0  # graph numbers, which are not there for one graph
-    given_back = replicas * 2 * num_edges * states * each
-    return int(handed_over + num_edges * numbers + max(planning, solving) + given_back)
+    edge = (table + message + int(problem.appearance.shape[0] > 1)) * each
+    # While a graph's edges are put in order, two lists of records exist, but not yet the tables.
+    held = max(2 * 12 * num_edges, edge * num_edges + 3 * num_nodes * padded * each)
+    handed_over = 0
+    if problem.num_graphs == 1:
+        handed_over = 8 * num_edges  # graph numbers, which are not there for a single graph
+    elif num_edges:
+        largest = int(torch.bincount(problem.edge_graph).max())
+        held = min(held, held * largest * torch.get_num_threads() // num_edges)  # a thread has a graph of its own
+    numbered = (3 + 1) * 4 * num_edges  # edge, source, target and the order of edges in 32 bits
+    return int(handed_over + numbered + held + replicas * 2 * num_edges * states * each)
 
 
 def solve(problem: Problem) -> Solution:

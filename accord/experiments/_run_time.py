@@ -84,7 +84,7 @@ def _time_methods(
     train, held_out = _first_task(bench.train), _first_task(bench.val[:1])
     for repeat in range(REPEATS + 1):
         for method in METHODS_TIMED:
-            recipe = preset_recipe(preset, encoder, benchmark=bench.name, method=method)
+            recipe = preset_recipe(preset, encoder, encoder, bench.name, method)  # the same for nodes and edges
             whole = []
             for count in (epochs, 2 * epochs):
                 training = replace(

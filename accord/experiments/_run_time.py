@@ -19,7 +19,7 @@ from accord.methods import METHODS, Shape, preset_features, preset_recipe
 METHODS_TIMED = ("gnn", "spn", "crf")
 BENCHMARKS, ENCODERS, PRESETS = ("cora*", "ppi-1"), ("gat", "gcn", "gcnii"), ("accord", "paper")
 PAPER = {"gnn": 1.0, "spn": 962.92 / 460.81, "crf": 27136.90 / 460.81}  # GAT on PPI (Tab. 3 of the paper), as ratios
-EPOCHS = 4  # the difference between twice as many and these is what is timed: set-up drops out
+EPOCHS = 40  # the difference between twice as many and these is what is timed: set-up drops out
 REPEATS = 5
 
 INTRODUCTION = """# Run time: GNN, SPN, CRF

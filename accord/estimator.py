@@ -51,7 +51,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         seed: of weights, dropout and held-out graphs.
         preset: "accord" or "paper".
         benchmark: take the preset's values for this benchmark.
-        recipe: every choice at once; overrides preset, encoder and benchmark.
+        recipe: every choice at once; overrides preset, encoder and benchmark, and refines if it says so.
         num_states: how many values a label can take; None reads it off the training labels.
         label_names: names of the states, kept with the model.
         accelerator: "auto", "cpu" or "cuda".
@@ -132,6 +132,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         )
         if self.refine and recipe.refinement is None:
             recipe = replace(recipe, refinement=RefinementOptions())
+        if self.method != "spn" and recipe.refinement is not None:
+            raise OptionError(f"NodeClassifier: method {self.method!r} cannot refine; the recipe must not ask for it.")
         training = replace(recipe.training, accelerator=self.accelerator)
         if self.max_epochs is not None:
             training = replace(training, max_epochs=self.max_epochs)

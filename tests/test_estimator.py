@@ -278,3 +278,12 @@ def test_a_second_save_replaces_the_card(fitted, tmp_path):
     assert oct((tmp_path / "model.safetensors").stat().st_mode & 0o444) == oct(
         (tmp_path / "model.json").stat().st_mode & 0o444
     )
+
+
+@pytest.mark.parametrize("method", ["crf", "gmnn", "gnn", "smooth", "spn"])
+def test_features_in_double_precision_are_welcome(method):
+    def double(graph):
+        return Data(x=graph.x.double(), edge_index=graph.edge_index, y=graph.y)
+
+    model = classifier(method=method, max_epochs=2).fit([double(g) for g in TRAIN[:10]], [double(g) for g in VAL[:5]])
+    assert model.predict(double(TEST[0])).shape == (TEST[0].num_nodes,)

@@ -14,17 +14,16 @@ from accord.app.cases import choose_cases
 from accord.app.labelling import OWN_TITLES, label_graphs
 from accord.app.progress import TrainingProgress
 from accord.app.report import write_report
-from accord.app.runs import CASES, CHECKPOINT, REPORT, RESULTS, SEEN, Run, start_run
+from accord.app.runs import CASES, REPORT, RESULTS, SEEN, Run, has_checkpoint, start_run
 from accord.app.scoring import Scores, reliability, score_parts, score_table
 from accord.app.settings import FitSettings, override_recipe
 from accord.app.sources import Source, fingerprint, widest_scale
 from accord.errors import OptionError
-from accord.estimator import NodeClassifier
+from accord.estimator import ACCELERATORS, NodeClassifier
 from accord.evaluation import metric_for, unseen_nodes
 from accord.experiments import provenance
 from accord.methods import METHODS, ProxyModel, Recipe, library_versions, preset_recipe, recipe_to_config
 
-ACCELERATORS = ("auto", "cpu", "cuda", "mps")
 WIDE = 100.0  # times: beyond this, features on one scale drown those on another
 
 
@@ -64,8 +63,12 @@ def fit_run(
         began = time.perf_counter()
         model = train(source, settings, recipe, run, console)
         seconds = time.perf_counter() - began
+        device = next(iter(model.model_.tensors().values())).device
         results = evaluate_once(model, source, run, comparison)
-        run.write(RESULTS, results | {"seconds": round(seconds, 2), **provenance()})
+        run.write(
+            RESULTS,
+            results | {"seconds": round(seconds, 2), **provenance(device)},
+        )
         write_report(run)
     return run
 
@@ -96,7 +99,7 @@ def check_settings(settings: FitSettings) -> None:
     """Refuse what the estimator would refuse, before anything is written."""
     if settings.method not in METHODS:
         raise OptionError(f"method {settings.method!r} is unknown. Choose one of {', '.join(METHODS)}.")
-    if settings.refine and settings.method != "spn":
+    if settings.method != "spn" and (settings.refine or settings.recipe.get("refinement")):
         raise OptionError(f"method {settings.method!r} has no refinement. Leave --refine out, or choose spn.")
     if settings.level is not None:
         metric_for(settings.level)
@@ -189,5 +192,5 @@ def _say_what_is_done(source: Source, settings: FitSettings, recipe: Recipe, run
         console.print("[dim]There is no val/: a fifth of the training data is held out to choose by.[/]")
     if source.preset_row is None and source.scaling is None and widest_scale(bench.train) > WIDE:
         console.print("[yellow]Features differ widely in scale; --features standardised may help much.[/]")
-    if (run.path / CHECKPOINT).is_file():
+    if has_checkpoint(run.path):
         console.print(f"[dim]Going on from the checkpoint in {run.path}.[/]")

@@ -100,7 +100,7 @@ def _cases(run: Run, results: dict[str, Any]) -> str:
         case = Case(**entry)
         parts.append(f"<h3>{escape(case.title)}</h3>")
         parts.append(_both(lambda theme, case=case: draw_case(case, names, theme, titles), case.title))  # type: ignore[misc]
-    caption = "Test graphs on which the three differ. Colour: the label. Red rings: nodes that are labelled wrong."
+    caption = "Test graphs on which they differ. Colour: the label. Red rings: nodes that are labelled wrong."
     return page.section("Where joint labels differ", *parts, page.caption(caption))
 
 

@@ -45,7 +45,7 @@ def start_run(path: Path, config: dict[str, Any]) -> Run:
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file. Choose another folder for the run with --run.")
     # A run that was refused or stopped before its first checkpoint has nothing to lose.
-    if (path / CONFIG).is_file() and any((path / name).is_file() for name in (CHECKPOINT, MODEL)):
+    if (path / CONFIG).is_file() and ((path / MODEL).is_file() or has_checkpoint(path)):
         before = read_json(path / CONFIG)
         different = differences(before, config)
         if different:
@@ -63,6 +63,11 @@ def start_run(path: Path, config: dict[str, Any]) -> Run:
     run = Run(path, config)
     run.write(CONFIG, config)
     return run
+
+
+def has_checkpoint(path: Path) -> bool:
+    """Whether a run has come so far that it can go on; methods of several stages keep one in a folder for each."""
+    return next(path.rglob(CHECKPOINT), None) is not None
 
 
 def open_run(path: Path) -> Run:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from accord.datasets import load_benchmark
 from accord.errors import OptionError
 from accord.experiments._paper import SETS
@@ -59,11 +61,15 @@ def reproduce_convergence(
                 announce(f"{preset} {benchmark} {encoder}", None)
                 curves = _curves(benchmark, encoder, preset, seeds, max_epochs or EPOCHS, accelerator)
                 stored = {"benchmark": benchmark, "encoder": encoder, "preset": preset, "rate": RATES[preset]}
-                stored |= {"seeds": list(seeds), "curves": curves, "provenance": provenance()}
+                stored |= {"seeds": list(seeds), "curves": curves, "provenance": provenance(_device(accelerator))}
                 (folder / f"{name}.json").write_text(json.dumps(stored, indent=1) + "\n")
                 draw_convergence(stored, folder / f"{name}.png")
                 said.append(f"{folder / name}.png\n{_ends(curves)}")
     return "\n".join(said)
+
+
+def _device(accelerator: str) -> torch.device | None:
+    return torch.device("cpu") if accelerator == "cpu" else None
 
 
 def game_recipes(preset: str, encoder: str, benchmark: str, epochs: int, accelerator: str) -> dict[str, Recipe]:
@@ -73,6 +79,7 @@ def game_recipes(preset: str, encoder: str, benchmark: str, epochs: int, acceler
     training = replace(base.training, accelerator=accelerator, evaluate_every=1)
     spn = replace(base, training=training, refinement=RefinementOptions(learning_rate=rate, max_epochs=epochs))
     node, edge = (replace(part, learning_rate=rate) for part in (base.node, base.edge))
+    # None of the three is clipped: the figure shows the game as it is.
     return {
         "spn": spn,
         "without": replace(spn, training=replace(training, max_epochs=0)),
@@ -118,10 +125,12 @@ def draw_convergence(stored: Mapping[str, Any], path: Path) -> None:
     loss, score = figure.subplots(1, 2)
     for name, runs in stored["curves"].items():
         for axes, key in ((loss, "field_loss"), (score, "field_score")):
-            rows = [[(row["epoch"], row[key]) for row in run if key in row] for run in runs]
-            epochs = [epoch for epoch, _ in rows[0]]
-            values = np.array([[value for _, value in run] for run in rows]) * (100 if key == "field_score" else 1)
-            middle, spread = values.mean(0), values.std(0)
+            epochs = sorted({row["epoch"] for run in runs for row in run if key in row})
+            # A run that ended early, for it diverged, has no value from there on.
+            found = [{row["epoch"]: row[key] for row in run if key in row} for run in runs]
+            values = np.array([[known.get(epoch, np.nan) for epoch in epochs] for known in found])
+            values *= 100 if key == "field_score" else 1
+            middle, spread = np.nanmean(values, 0), np.nanstd(values, 0)
             axes.plot(epochs, middle, color=COLOURS[name], label=TITLES[name], linewidth=1.6)
             axes.fill_between(epochs, middle - spread, middle + spread, color=COLOURS[name], alpha=0.2, linewidth=0)
     loss.set(title="training: negative log-likelihood a node", xlabel="epoch of the game", yscale="log")

@@ -147,7 +147,7 @@ def reproduce_methods(
             row, benchmark, encoder, preset, seeds, max_epochs, accelerator, unfinished, partial(announce, job)
         )
         result.write(folder)
-        shutil.rmtree(unfinished)
+        shutil.rmtree(unfinished, ignore_errors=True)  # a run that ended at once left none
     return write_methods_table(folder)
 
 

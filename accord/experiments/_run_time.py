@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.datasets import Benchmark, load_benchmark
-from accord.errors import OptionError
+from accord.errors import InputError, OptionError
 from accord.experiments._provenance import provenance
 from accord.learning import Replicas, Row
 from accord.methods import METHODS, Shape, preset_features, preset_recipe
@@ -70,7 +71,7 @@ def reproduce_run_time(
                 announce(f"{preset} {benchmark} {encoder}", None)
                 seconds = _time_methods(bench, encoder, preset, seeds[0], max_epochs or EPOCHS, accelerator)
                 stored = {"benchmark": benchmark, "encoder": encoder, "preset": preset, "seconds": seconds}
-                where = provenance()
+                where = provenance(torch.device("cpu") if accelerator == "cpu" else None)
                 path = folder / f"{preset}-{benchmark.rstrip('*')}-{encoder}-{where['device'].split(':')[0]}.json"
                 path.write_text(json.dumps({**stored, "provenance": where}, indent=1) + "\n")
     return _write_table(folder)
@@ -97,6 +98,8 @@ def _time_methods(
                 whole.append(time.perf_counter() - begin)
             if repeat:  # the first is for warming up
                 seconds[method].append((whole[1] - whole[0]) / epochs)
+        if repeat and min(values[-1] for values in seconds.values()) <= 0:
+            raise InputError("reproduce run-time: something else slowed this machine down meanwhile. Run it again.")
     return seconds
 
 

@@ -1,6 +1,7 @@
 """A field trained as a whole: its potentials come from networks, its loss looks at all labels of a graph at once."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +14,11 @@ from accord.learning._maximin import GameOptions, maximin_objective
 from accord.learning._options import PartOptions
 from accord.learning._parts import network_logits
 from accord.learning._pseudolikelihood import pseudolikelihood
-from accord.learning._ranking import rank
+from accord.learning._ranking import rank, within_bounds
 
 FieldOf = Callable[[Tensor, Tensor, Topology], PairwiseField]  # logits of nodes and edges -> the field they stand for
 FieldLoss = Callable[[PairwiseField, Tensor], Tensor]  # field and labels [R, nodes] -> loss [R]
 Decode = Callable[[PairwiseField], Tensor]  # field -> labels [R, nodes]
-LARGEST_SCORE = 1e6  # nats; a network whose scores are beyond has diverged, whatever its loss says
 
 
 def raw_field(node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
@@ -54,6 +54,7 @@ class FieldObjective:
         field_of: how their scores become a field.
         loss: of the field.
         decode: how the field labels nodes.
+        identity: what of field and loss a checkpoint must agree in.
     """
 
     def __init__(
@@ -64,10 +65,12 @@ class FieldObjective:
         field_of: FieldOf,
         loss: FieldLoss,
         decode: Decode,
+        identity: Mapping[str, Any] | None = None,
     ) -> None:
         self.parts, self.options = parts, options
         metric_for(level)  # says which levels there are
         self.level = level
+        self.identity: Mapping[str, Any] = {"level": level, **(identity or {})}
         self.field_of, self.loss, self.decode = field_of, loss, decode
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
@@ -77,13 +80,13 @@ class FieldObjective:
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy of joint labels at the level asked for: the networks belong together."""
-        field, _ = self._field(batch)
-        return {"field": rank(self.decode(field), targets, batch.topology, self.level)}
+        field, sound = self._field(batch)
+        return {"field": torch.where(sound, rank(self.decode(field), targets, batch.topology, self.level), -torch.inf)}
 
     def _field(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[PairwiseField, Tensor]:
         """The field, and which replicas [R] have sound potentials; the others' are blank, so that all can go on."""
         node, edge = (at_least_single(logits) for logits in network_logits(self.parts, batch, noise))
-        sound = _within_bounds(node) & _within_bounds(edge)
+        sound = within_bounds(node) & within_bounds(edge)
         node, edge = (torch.where(sound.view(-1, *(1,) * (x.dim() - 1)), x, 0.0) for x in (node, edge))
         return self.field_of(node, edge, batch.topology), sound
 
@@ -91,8 +94,3 @@ class FieldObjective:
 def at_least_single(values: Tensor) -> Tensor:
     """Fields are not solved in half precision."""
     return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
-
-
-def _within_bounds(scores: Tensor) -> Tensor:
-    flat = scores.detach().flatten(1)
-    return (flat.abs() <= LARGEST_SCORE).all(1)

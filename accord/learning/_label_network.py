@@ -6,6 +6,7 @@ true labels (those of q stand in for missing ones), and q learns from true label
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ from accord.evaluation import metric_for
 from accord.graphs import GraphBatch, Topology
 from accord.learning._objective import node_loss
 from accord.learning._options import PartOptions
-from accord.learning._ranking import rank
+from accord.learning._ranking import rank_logits
 
 TAUGHT = 0.5  # share of the label network in what the inference network learns; the rest are true labels
 
@@ -57,6 +58,7 @@ class LabelObjective:
         self.parts: dict[str, nn.Module] = {"label": label}
         self.options: Mapping[str, PartOptions] = {"label": options}
         self.inference, self.level = inference, level
+        self.identity: Mapping[str, Any] = {"level": level}
         metric_for(level)  # says which levels there are
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
@@ -67,7 +69,7 @@ class LabelObjective:
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy given what the inference network says of the neighbours: new graphs offer nothing else."""
         logits = self.parts["label"](batch, self.inference(batch).float().softmax(-1))
-        return {"label": rank(logits.argmax(-1), targets, batch.topology, self.level)}
+        return {"label": rank_logits(logits, targets, batch.topology, self.level)}
 
 
 class InferenceObjective:
@@ -77,6 +79,7 @@ class InferenceObjective:
         self.parts: dict[str, nn.Module] = {"node": inference}
         self.options: Mapping[str, PartOptions] = {"node": options}
         self.label, self.level = label, level
+        self.identity: Mapping[str, Any] = {"level": level}
         metric_for(level)  # says which levels there are
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
@@ -90,7 +93,7 @@ class InferenceObjective:
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy at the level asked for."""
-        return {"node": rank(self.parts["node"](batch).argmax(-1), targets, batch.topology, self.level)}
+        return {"node": rank_logits(self.parts["node"](batch), targets, batch.topology, self.level)}
 
 
 @torch.no_grad()

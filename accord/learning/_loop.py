@@ -29,6 +29,7 @@ from accord.learning._update import Objective, Updater
 Row = dict[str, float]
 Report = Callable[[Row], None]
 CHECKPOINT = "checkpoint.safetensors"
+COURSE = ("batch_graphs", "evaluate_every", "patience", "clip_norm", "precision")  # options that shape a run's course
 LEAVING_SHARE = 0.25  # of the replicas in the batch must have finished before these leave: it costs a fresh start
 EPOCH_STRIDE = 1_000_003  # keeps the steps of different epochs apart in the noise
 
@@ -288,6 +289,8 @@ class Trainer:
             "members": None if members is None else list(members),
             "shapes": shapes,
             "options": options,
+            "objective": {"kind": type(self.objective).__name__, **self.objective.identity},
+            "training": {name: getattr(self.options, name) for name in COURSE},
             "data": self.fingerprint,
         }
 
@@ -322,7 +325,7 @@ def fingerprint(graphs: Sequence[Data]) -> str:
     """A short code for features, edges and labels of graphs."""
     digest = hashlib.sha256()
     for graph in graphs:
-        for tensor in (graph.x, graph.edge_index, graph.y):
+        for tensor in (graph.x, graph.edge_index, graph.y, graph.edge_attr):
             if isinstance(tensor, Tensor):
                 digest.update(str(tuple(tensor.shape)).encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()[:16]

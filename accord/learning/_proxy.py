@@ -1,6 +1,7 @@
 """The proxy problem as an objective: node network and edge network trained apart, by plain cross-entropy."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,7 @@ from accord.learning._fused_edge_loss import network_edge_loss
 from accord.learning._objective import consistency_penalty, edge_loss, node_loss
 from accord.learning._options import PartOptions
 from accord.learning._parts import EdgePart, edge_noise, network_logits
-from accord.learning._ranking import rank
+from accord.learning._ranking import rank_logits, within_bounds
 
 
 class NodeObjective:
@@ -23,6 +24,7 @@ class NodeObjective:
         self.options: Mapping[str, PartOptions] = {"node": options}
         metric_for(level)  # says which levels there are
         self.level = level
+        self.identity: Mapping[str, Any] = {"level": level}
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy at labelled nodes."""
@@ -30,7 +32,7 @@ class NodeObjective:
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy at the level asked for."""
-        return {"node": rank(self.parts["node"](batch).argmax(-1), targets, batch.topology, self.level)}
+        return {"node": rank_logits(self.parts["node"](batch), targets, batch.topology, self.level)}
 
 
 class ProxyObjective:
@@ -49,6 +51,7 @@ class ProxyObjective:
         self.parts, self.options = parts, options
         metric_for(level)  # says which levels there are
         self.level = level
+        self.identity: Mapping[str, Any] = {"level": level, "consistency": consistency}
         self.consistency = consistency
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
@@ -74,8 +77,8 @@ class ProxyObjective:
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy of the node network at the level asked for, of the edge network on pairs; if shared, the mean."""
         node, edge = network_logits(self.parts, batch)
-        score = rank(node.argmax(-1), targets, batch.topology, self.level)
-        pairs = edge_accuracy(edge, targets, batch.topology)
+        score = rank_logits(node, targets, batch.topology, self.level)
+        pairs = torch.where(within_bounds(edge), edge_accuracy(edge, targets, batch.topology), -torch.inf)
         if "shared" not in self.parts:
             return {"node": score, "edge": pairs}
         return {"shared": torch.stack([score.double(), pairs.double()]).nanmean(0)}  # no labelled edge: nodes alone

@@ -1,7 +1,7 @@
 """One update: losses, gradients, clipping, a step of every optimiser; nothing in it waits for the device."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from lightning.fabric import Fabric
@@ -20,6 +20,7 @@ class Objective(Protocol):
 
     parts: dict[str, nn.Module]
     options: Mapping[str, PartOptions]
+    identity: Mapping[str, Any]  # what a checkpoint must agree in, beside the parts and their options
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Loss of each part [R]; their sum over parts and replicas is minimised."""

@@ -1,6 +1,7 @@
 """A conditional random field trained directly: the networks' raw scores are its potentials."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from torch import Tensor, nn
@@ -70,7 +71,13 @@ class CRF(Method):
         model, recipe = self.build(shape, replicas), self.recipe
         losses: dict[str, FieldLoss] = {"maximin": game_loss(recipe.game), "pseudolikelihood": pseudolikelihood_loss}
         objective = FieldObjective(
-            dict(model.parts), part_options(recipe), self.level, raw_field, losses[recipe.objective], model.decode
+            dict(model.parts),
+            part_options(recipe),
+            self.level,
+            raw_field,
+            losses[recipe.objective],
+            model.decode,
+            {"loss": recipe.objective, "game": asdict(recipe.game)},
         )
         train_stage(model.history, objective, replicas, recipe.training, train, validation, folder, report)
         return model

@@ -116,7 +116,7 @@ class GMNN(Method):
                 trained=number > 1,  # both networks have had their first turn
             )
             model.to(device)
-        held_out = GraphBatch.collate(validation).to(device)
+        held_out = GraphBatch.collate(validation).to(device, torch.float32)
         assert held_out.y is not None  # the trainer has refused graphs without labels
         targets = replicas.targets(held_out.y)
         ranks = [rank(p.argmax(-1), targets, held_out.topology, level) for p in model.passes_over(held_out)]

@@ -4,7 +4,7 @@ With `training.max_epochs=0` the networks come untrained: the paper's "without p
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,10 @@ def refine(
         chosen.field,
         game_loss(recipe.game),
         lambda field: chosen.labels(field, model.damping),
+        {
+            "game": asdict(recipe.game),
+            "chosen": {name: value.tolist() for name, value in chosen.tensors().items() if name != "score"},
+        },
     )
     train_stage(
         model.history,

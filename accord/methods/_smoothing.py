@@ -73,7 +73,7 @@ class SmoothedGNN(Method):
     ) -> SmoothedModel:
         """Train on `train`; keep the best network and choose the smoothing on `validation`."""
         gnn = GNN(self.recipe, self.level).fit(train, validation, shape, replicas, folder, report)
-        held_out = GraphBatch.collate(validation).to(gnn.device)
+        held_out = GraphBatch.collate(validation).to(gnn.device, torch.float32)
         assert held_out.y is not None  # the trainer has refused graphs without labels
         alone, targets = gnn.node_logits(held_out).softmax(-1), replicas.targets(held_out.y)
         ranks = [

@@ -77,7 +77,7 @@ class StructuredProxyNetwork(Method):
         model, recipe = self.build(shape, replicas), self.recipe
         objective = ProxyObjective(dict(model.parts), part_options(recipe), self.level, recipe.consistency)
         device = train_stage(model.history, objective, replicas, recipe.training, train, validation, folder, report)
-        held_out = GraphBatch.collate(validation).to(device)
+        held_out = GraphBatch.collate(validation).to(device, torch.float32)
         assert held_out.y is not None  # the trainer has refused graphs without labels
         node, edge = model.logits(held_out)
         targets = replicas.targets(held_out.y)

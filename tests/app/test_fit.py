@@ -207,3 +207,17 @@ def test_every_method_can_be_trained_shown_and_used(method, parts, said, data_fo
     again = call("evaluate", tmp_path / "run", data_folder).stdout
     assert f"{100 * results['test'][parts[-1]]['node_accuracy']:.1f} %" in again
     assert call("predict", tmp_path / "run", data_folder / "test" / "g01.npz").stdout.startswith("node,")
+
+
+def test_a_method_of_several_stages_goes_on_and_keeps_its_metrics(data_folder, tmp_path):
+    arguments = ["fit", data_folder, "--method", "gmnn", *QUICK, "--set", "training.checkpoint_every=5"]
+    call(*arguments, "--run", tmp_path / "whole")
+    call(*arguments, "--run", tmp_path / "run")
+    for name in ("model.safetensors", "results.json"):  # as if it had been stopped in its last stage
+        (tmp_path / "run" / name).unlink()
+    shutil.rmtree(tmp_path / "run" / "inference-2")
+    again = call(*arguments, "--run", tmp_path / "run")
+    assert "Going on from the checkpoint" in again.stderr
+    assert rows_of(tmp_path / "run" / "metrics.csv") == rows_of(tmp_path / "whole" / "metrics.csv")
+    (tmp_path / "run" / "model.safetensors").unlink()
+    assert "other settings" in refused(*arguments, "--set", "training.batch_graphs=1", "--run", tmp_path / "run")

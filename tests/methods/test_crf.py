@@ -8,7 +8,7 @@ from made_graphs import made_trees
 from torch.testing import assert_close
 
 from accord.encoders import GCN, MLP, BilinearScorer, Identity, Linear, LinearScorer, Noise
-from accord.errors import DivergenceWarning, OptionError
+from accord.errors import DivergenceWarning, InputError, OptionError
 from accord.graphs import GraphBatch
 from accord.inference import eliminate_beliefs
 from accord.learning import (
@@ -21,7 +21,7 @@ from accord.learning import (
     maximin_objective,
     raw_field,
 )
-from accord.methods import CRF, GNN, Recipe, Shape, StructuredProxyNetwork, preset_recipe
+from accord.methods import CRF, GMNN, GNN, Recipe, Shape, SmoothedGNN, StructuredProxyNetwork, preset_recipe
 
 TRAIN, VAL, TEST = made_trees(60, 0, states=3), made_trees(30, 1, states=3), made_trees(60, 2, states=3)
 SHAPE = Shape(3, 3)
@@ -126,6 +126,38 @@ def test_a_diverging_run_ends_with_its_best_parameters_and_says_so(method):
     assert bool(model.node_logits(batch).isfinite().all())
     assert bool(model.beliefs(batch, "sum").node.exp().isfinite().all())
     assert model.labels(batch).shape == (1, len(batch.y))
+
+
+@pytest.mark.parametrize("rate", [1e4, 1e15, 1e30])
+@pytest.mark.parametrize("method", [CRF, GMNN, GNN, SmoothedGNN, StructuredProxyNetwork])
+@pytest.mark.filterwarnings("ignore::accord.errors.DivergenceWarning")
+def test_broken_networks_are_never_kept(method, rate):
+    """One step too long, then a look: weights may still be finite where scores no longer are."""
+    part = PartOptions(learning_rate=rate)
+    training = TrainingOptions(max_epochs=3, evaluate_every=1, accelerator="cpu")
+    model = method(replace(RECIPE, node=part, edge=part, training=training)).fit(
+        TRAIN[:20], VAL[:10], SHAPE, Replicas((0, 1, 2, 3))
+    )
+    batch = GraphBatch.collate(TEST)
+    assert bool((model.node_logits(batch).abs() < 1e7).all())
+    assert bool(model.beliefs(batch, "sum").node.exp().isfinite().all())
+    assert model.labels(batch).shape == (4, len(batch.y))
+
+
+def test_a_checkpoint_of_another_loss_or_method_is_refused(tmp_path):
+    quick = replace(RECIPE, training=TrainingOptions(max_epochs=2, checkpoint_every=1, accelerator="cpu"))
+    CRF(quick).fit(TRAIN, VAL, SHAPE, Replicas((0,)), tmp_path)
+    others = [
+        (CRF, replace(quick, objective="pseudolikelihood")),
+        (CRF, replace(quick, game=GameOptions(exact=True))),
+        (CRF, replace(quick, training=replace(quick.training, batch_graphs=5))),
+        (StructuredProxyNetwork, quick),
+    ]
+    for method, recipe in others:
+        with pytest.raises(InputError, match="other seeds, settings, graphs or networks"):
+            method(recipe).fit(TRAIN, VAL, SHAPE, Replicas((0,)), tmp_path)
+    again = CRF(replace(quick, training=replace(quick.training, max_epochs=3)))
+    again.fit(TRAIN, VAL, SHAPE, Replicas((0,)), tmp_path)  # a longer run goes on
 
 
 def test_companions_of_a_diverging_replica_are_not_disturbed(tmp_path):

@@ -94,6 +94,8 @@ def test_the_front_door_refines_and_remembers_it(tmp_path):
     assert torch.equal(again.predict(TEST[0]), model.predict(TEST[0]))
     with pytest.raises(OptionError, match="method 'gnn' has no refinement"):
         accord.NodeClassifier("gnn", refine=True).fit(TRAIN, VAL)
+    with pytest.raises(OptionError, match="the recipe must not ask for it"):
+        accord.NodeClassifier("crf", recipe=REFINED).fit(TRAIN, VAL)
     for wrong in ({"learning_rate": 0.0}, {"learning_rate": "x"}, {"max_epochs": -1}):
         with pytest.raises(OptionError):
             RefinementOptions(**wrong)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from accord.errors import OptionError
+from accord.experiments._choices import check_choices
 from accord.experiments._comparison import compare, read_comparisons
 from accord.experiments._tables import comparison_table
 from accord.learning import Row
@@ -54,16 +54,11 @@ def reproduce_citation(
         announce: called with the name of the job, and with a row at every look at validation data.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for name, wanted, known in (
-        ("benchmark", benchmarks, BENCHMARKS),
-        ("encoder", encoders, ENCODERS),
-        ("preset", presets, PRESETS),
-    ):
-        unknown = [choice for choice in wanted if choice not in known]
-        if unknown:
-            raise OptionError(
-                f"reproduce citation: {name} {unknown[0]!r} is not in this table; it has {', '.join(known)}."
-            )
+    check_choices(
+        "citation",
+        {"benchmark": (benchmarks, BENCHMARKS), "encoder": (encoders, ENCODERS), "preset": (presets, PRESETS)},
+        "is not in this table",
+    )
     for preset in presets:
         for benchmark in benchmarks:
             for encoder in encoders:

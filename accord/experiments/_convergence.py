@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from accord.datasets import load_benchmark
-from accord.errors import OptionError
+from accord.experiments._choices import check_choices
 from accord.experiments._paper import SETS
 from accord.experiments._provenance import provenance
 from accord.learning import RefinementOptions, Replicas, Row
@@ -51,14 +51,11 @@ def reproduce_convergence(
         accelerator: "auto", "cpu" or "cuda".
         announce: called with the name of the job, and with a row at every look at validation data.
     """
-    for name, wanted, known in (
-        ("benchmark", benchmarks, SETS),
-        ("encoder", encoders, ENCODERS),
-        ("preset", presets, PRESETS),
-    ):
-        unknown = [choice for choice in wanted if choice not in known]
-        if unknown:
-            raise OptionError(f"reproduce convergence: {name} {unknown[0]!r} is not drawn; choose of {known}.")
+    check_choices(
+        "convergence",
+        {"benchmark": (benchmarks, SETS), "encoder": (encoders, ENCODERS), "preset": (presets, PRESETS)},
+        "is not drawn",
+    )
     folder.mkdir(parents=True, exist_ok=True)
     for preset in presets:
         for benchmark in benchmarks:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from accord.datasets import load_benchmark
-from accord.errors import OptionError
+from accord.experiments._choices import check_choices
 from accord.experiments._comparison import measure
 from accord.experiments._methods_table import methods_table
 from accord.experiments._paper import SETS
@@ -122,13 +122,8 @@ def reproduce_methods(
         accelerator: "auto", "cpu" or "cuda".
         announce: called with the name of the job, and with a row at every look at validation data.
     """
-    checks = (("benchmark", benchmarks, SETS), ("encoder", encoders, ENCODERS), ("preset", presets, PRESETS))
-    for name, wanted, known in (*checks, ("method", rows, tuple(ROWS))):
-        unknown = [choice for choice in wanted if choice not in known]
-        if unknown:
-            raise OptionError(
-                f"reproduce methods: {name} {unknown[0]!r} is not in this table; it has {', '.join(known)}."
-            )
+    known = {"benchmark": (benchmarks, SETS), "encoder": (encoders, ENCODERS), "preset": (presets, PRESETS)}
+    check_choices("methods", {**known, "method": (rows, tuple(ROWS))}, "is not in this table")
     jobs = dict.fromkeys(
         (preset, benchmark, row, ROWS[row].encoder or encoder)
         for preset in presets

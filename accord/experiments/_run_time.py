@@ -12,7 +12,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.datasets import Benchmark, load_benchmark
-from accord.errors import InputError, OptionError
+from accord.errors import InputError
+from accord.experiments._choices import check_choices
 from accord.experiments._provenance import provenance
 from accord.learning import Replicas, Row
 from accord.methods import METHODS, Shape, preset_features, preset_recipe
@@ -55,14 +56,11 @@ def reproduce_run_time(
         accelerator: "auto", "cpu" or "cuda".
         announce: called with the name of the job.
     """
-    for name, wanted, known in (
-        ("benchmark", benchmarks, BENCHMARKS),
-        ("encoder", encoders, ENCODERS),
-        ("preset", presets, PRESETS),
-    ):
-        unknown = [choice for choice in wanted if choice not in known]
-        if unknown:
-            raise OptionError(f"reproduce run-time: {name} {unknown[0]!r} is not timed; choose of {', '.join(known)}.")
+    check_choices(
+        "run-time",
+        {"benchmark": (benchmarks, BENCHMARKS), "encoder": (encoders, ENCODERS), "preset": (presets, PRESETS)},
+        "is not timed",
+    )
     folder.mkdir(parents=True, exist_ok=True)
     for preset in presets:
         for benchmark in benchmarks:

@@ -25,6 +25,7 @@ from accord.learning._ranking import rank
 from accord.learning._replicas import Replicas, learned
 from accord.learning._selection import CombinationGrid, choose_combination
 from accord.learning._snapshots import Snapshots
+from accord.learning._torch_settings import determinism
 from accord.learning._update import Objective
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "choose_combination",
     "conditional_scores",
     "consistency_penalty",
+    "determinism",
     "edge_loss",
     "fit_combination",
     "game_loss",

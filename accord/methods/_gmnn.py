@@ -17,6 +17,7 @@ from accord.learning import (
     Objective,
     Replicas,
     Report,
+    determinism,
     rank,
 )
 from accord.methods._model import Method, Shape
@@ -119,6 +120,7 @@ class GMNN(Method):
         held_out = GraphBatch.collate(validation).to(device, torch.float32)
         assert held_out.y is not None  # the trainer has refused graphs without labels
         targets = replicas.targets(held_out.y)
-        ranks = [rank(p.argmax(-1), targets, held_out.topology, level) for p in model.passes_over(held_out)]
+        with determinism(recipe.training.deterministic):
+            ranks = [rank(p.argmax(-1), targets, held_out.topology, level) for p in model.passes_over(held_out)]
         model.passes = torch.tensor(PASSES, device=held_out.x.device)[torch.stack(ranks).argmax(0)]
         return model

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn.models import LabelPropagation
 
 from accord.graphs import GraphBatch
-from accord.learning import Replicas, Report, rank
+from accord.learning import Replicas, Report, determinism, rank
 from accord.methods._gnn import GNN
 from accord.methods._model import Method, Shape
 from accord.methods._networks import FlatModel
@@ -75,11 +75,13 @@ class SmoothedGNN(Method):
         gnn = GNN(self.recipe, self.level).fit(train, validation, shape, replicas, folder, report)
         held_out = GraphBatch.collate(validation).to(gnn.device, torch.float32)
         assert held_out.y is not None  # the trainer has refused graphs without labels
-        alone, targets = gnn.node_logits(held_out).softmax(-1), replicas.targets(held_out.y)
-        ranks = [
-            rank(smooth(alone, held_out, *candidate).argmax(-1), targets, held_out.topology, self.level)
-            for candidate in CANDIDATES
-        ]
+        targets = replicas.targets(held_out.y)
+        with determinism(self.recipe.training.deterministic):
+            alone = gnn.node_logits(held_out).softmax(-1)
+            ranks = [
+                rank(smooth(alone, held_out, *candidate).argmax(-1), targets, held_out.topology, self.level)
+                for candidate in CANDIDATES
+            ]
         model = SmoothedModel(gnn.parts, torch.stack(ranks).argmax(0))
         model.history = gnn.history
         return model

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch
 from accord.inference import Beliefs, Semiring
-from accord.learning import Chosen, ProxyObjective, Replicas, Report, choose_combination, fit_combination
+from accord.learning import Chosen, ProxyObjective, Replicas, Report, choose_combination, determinism, fit_combination
 from accord.methods._model import Method, Shape
 from accord.methods._networks import NetworkPair, build_parts, part_options
 from accord.methods._refinement import refine
@@ -77,12 +77,18 @@ class StructuredProxyNetwork(Method):
         model, recipe = self.build(shape, replicas), self.recipe
         objective = ProxyObjective(dict(model.parts), part_options(recipe), self.level, recipe.consistency)
         device = train_stage(model.history, objective, replicas, recipe.training, train, validation, folder, report)
-        held_out = GraphBatch.collate(validation).to(device, torch.float32)
-        assert held_out.y is not None  # the trainer has refused graphs without labels
-        node, edge = model.logits(held_out)
-        targets = replicas.targets(held_out.y)
-        choose = choose_combination if recipe.selection == "grid" else fit_combination
-        model.chosen = choose(node, edge, targets, held_out.topology, self.level, recipe.grid, recipe.damping)
+        if recipe.training.max_epochs:  # what untrained networks say is no ground for a choice
+            with determinism(recipe.training.deterministic):
+                model.chosen = self._choose(model, GraphBatch.collate(validation).to(device, torch.float32), replicas)
         if recipe.refinement is not None:
             refine(model, recipe, self.level, train, validation, replicas, folder, report)
         return model
+
+    def _choose(self, model: ProxyModel, held_out: GraphBatch, replicas: Replicas) -> Chosen:
+        """How the networks combine best on validation graphs."""
+        assert held_out.y is not None  # the trainer has refused graphs without labels
+        choose = choose_combination if self.recipe.selection == "grid" else fit_combination
+        targets = replicas.targets(held_out.y)
+        return choose(
+            *model.logits(held_out), targets, held_out.topology, self.level, self.recipe.grid, self.recipe.damping
+        )

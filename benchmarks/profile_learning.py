@@ -41,8 +41,8 @@ from accord.learning._torch_settings import product_precision
 from accord.methods import Shape, StructuredProxyNetwork, preset_recipe
 
 GOALS = {("sage", "ppi-1"): 6.75, ("gat", "ppi-1"): 75.0, ("sage", "ppi-20"): 16.25, ("gat", "ppi-20"): 100.0}
-BLOCKS = ((4, 1), (8, 1), (2, 1), (4, 2))  # arcs at once, warps
-SCORE_BLOCKS = ((32, 32, 4), (32, 32, 2), (32, 32, 1), (16, 32, 1), (32, 16, 1), (16, 64, 2))  # arcs, groups, warps
+BLOCKS = ((4, 1), (2, 1), (1, 1), (2, 2), (8, 1))  # arcs at once, warps
+SCORE_BLOCKS = ((32, 32, 4), (64, 32, 4), (32, 8, 1), (64, 16, 4))  # arcs, groups, warps
 
 
 def timed(run: Callable[[], object], seconds: float = 0.5, least: int = 3, warm: int = 2) -> float:
@@ -138,7 +138,7 @@ def measure(
     train: list[Data],
     count: int,
     kind: str,
-    graphs: bool | None = None,
+    graphs: bool = True,
     seconds: float = 1.0,
 ) -> float:
     reset_peak()
@@ -211,11 +211,11 @@ def whole_fit(
     )
 
 
-def sweep_blocks(record: Record, batch: GraphBatch) -> None:
+def sweep_blocks(record: Record, batch: GraphBatch, dtype: torch.dtype) -> None:
     """Time of attention, forward and with its gradient, by block size: of rows, then of scores."""
     pattern = _operators.arc_pattern(batch, True)
-    h = torch.randn(batch.num_nodes, 121, 4, 256, device=DEVICE).requires_grad_()
-    vectors = [torch.randn(121, 4, 256, device=DEVICE, requires_grad=True) for _ in range(2)]
+    h = torch.randn(batch.num_nodes, 121, 4, 256, device=DEVICE, dtype=dtype).requires_grad_()
+    vectors = [torch.randn(121, 4, 256, device=DEVICE, dtype=dtype, requires_grad=True) for _ in range(2)]
 
     def both() -> str:
         with torch.no_grad():
@@ -225,9 +225,9 @@ def sweep_blocks(record: Record, batch: GraphBatch) -> None:
         return f"forward {forward:.2f} ms, backward {timed(back, 0.05):.2f} ms"
 
     for arcs, warps in BLOCKS:
-        chosen = replace(_triton_attention.Blocks.of(484, 256, torch.float32), arcs=arcs, warps=warps)
+        chosen = replace(_triton_attention.Blocks.of(484, 256, dtype), arcs=arcs, warps=warps)
         with mock.patch.object(_triton_attention.Blocks, "of", lambda *_, chosen=chosen: chosen):
-            record.say(f"rows {chosen}: {both()}", sweep="rows", block=str(chosen))
+            record.say(f"rows {dtype} {chosen}: {both()}", sweep="rows", block=str(chosen))
     for arcs, groups, warps in SCORE_BLOCKS:
         sizes = {"SCORE_ARCS": arcs, "SCORE_GROUPS": groups, "SCORE_WARPS": warps}
         with mock.patch.multiple(_triton_attention, **sizes):
@@ -235,22 +235,36 @@ def sweep_blocks(record: Record, batch: GraphBatch) -> None:
 
 
 def profile(record: Record, encoder: str, train: list[Data], count: int) -> None:
+    """Kernels of an update, by time."""
+    trainer = trainer_for(encoder, count, precision="tf32", cuda_graphs=False)
+    batches = trainer.batches(only(train, count))
+    tell_kernels(record, f"update of {encoder}", lambda: trainer.train_epoch(batches(0)))
+
+
+def profile_look(record: Record, encoder: str, val: list[Data], count: int) -> None:
+    """Kernels of a look at validation data, by time."""
+    trainer = trainer_for(encoder, count, precision="tf32", cuda_graphs=False)
+    held_out = GraphBatch.collate(only(val, count)).to(DEVICE, torch.float32)
+    record.say(f"a look of {encoder}: {timed(lambda: trainer._look(held_out)):.1f} ms")
+    tell_kernels(record, f"look of {encoder}", lambda: trainer._look(held_out))
+
+
+def tell_kernels(record: Record, name: str, work: Callable[[], object]) -> None:
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as profiled
 
-    trainer = trainer_for(encoder, count, precision="tf32", cuda_graphs=False)
-    batches = trainer.batches(only(train, count))
     with product_precision("tf32"):
         for _ in range(2):
-            trainer.train_epoch(batches(0))
+            work()
         synchronise()
         with profiled(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as found:
-            trainer.train_epoch(batches(0))
+            work()
             synchronise()
     averages = found.key_averages()
-    kernels = [event for event in averages if event.device_type == torch.autograd.DeviceType.CUDA]
+    on_gpu = [event for event in averages if event.device_type == torch.autograd.DeviceType.CUDA]
+    kernels = [event for event in on_gpu if not event.key.startswith("Optimizer.step")]  # torch's name for a stretch
     total = sum(event.self_device_time_total for event in kernels) / 1e3
-    record.say(f"{encoder}: {sum(e.count for e in kernels)} kernels, {total:.2f} ms of GPU time an update")
+    record.say(f"{name}: {sum(e.count for e in kernels)} kernels, {total:.2f} ms of GPU time")
     for event in sorted(kernels, key=lambda event: -event.self_device_time_total)[:22]:
         record.say(f"  {event.self_device_time_total / 1e3:8.3f} ms {event.count:4} x {event.key[:110]}")
 
@@ -272,7 +286,7 @@ def main() -> None:
 
     def update(encoder: str, kind: str, **more: object) -> None:
         ms = measure(record, encoder, "ppi-1", small.train, count, kind, **more)
-        if more.get("graphs") is not False:
+        if more.get("graphs", True):
             found[encoder, "ppi-1"] = min(ms, found.get((encoder, "ppi-1"), ms))
 
     def slice_of_twenty(encoder: str, kind: str, seconds: float) -> None:
@@ -304,6 +318,7 @@ def main() -> None:
         ("fit of gat, looks", 45, lambda: fit("gat", kind="tf32", looks=True, planned=False)),
         ("gat, 20 graphs, tf32", 16, lambda: slice_of_twenty("gat", "tf32", 0.1)),
         ("plain gat", 5, lambda: measure_plain(record, "gat", "ppi-1", count, found)),
+        ("a look of gat", 4, lambda: profile_look(record, "gat", small.val, count)),
         ("profile of gat", 4, lambda: profile(record, "gat", small.train, count)),
         ("updates of gcn, tf32", 4, lambda: update("gcn", "tf32", seconds=0.5)),
         ("updates of gcnii, tf32", 8, lambda: update("gcnii", "tf32", seconds=0.5)),
@@ -312,7 +327,8 @@ def main() -> None:
         ("plain gcn", 5, lambda: measure_plain(record, "gcn", "ppi-1", count, found)),
         ("plain gcnii", 5, lambda: measure_plain(record, "gcnii", "ppi-1", count, found)),
         ("profile of sage", 3, lambda: profile(record, "sage", small.train, count)),
-        ("block sizes of attention", 6, lambda: sweep_blocks(record, batch)),
+        ("block sizes of attention", 6, lambda: sweep_blocks(record, batch, torch.float32)),
+        ("block sizes of attention, bf16", 6, lambda: sweep_blocks(record, batch, torch.bfloat16)),
         ("gat, 20 graphs, bf16", 16, lambda: slice_of_twenty("gat", "bf16-mixed", 0.1)),
         ("fit of gat, no looks", 36, lambda: fit("gat", kind="tf32", looks=False, planned=False)),
         ("fit of gat, bf16", 36, lambda: fit("gat", kind="bf16-mixed", looks=True, planned=False)),

@@ -18,7 +18,8 @@ from accord.encoders._operators import Pattern
 from accord.encoders.triton_support import power_of_two, triton
 
 MAX_CHANNELS = 1024  # a program holds all channels of a head
-ARCS = 4  # rows that a program gathers at once; measured best on an H200, as are the warps below
+ARCS = {torch.float32: 2}  # rows that a program gathers at once; measured best on an H200, as are the warps below
+OTHER_ARCS = 4  # in bfloat16
 WARP_WIDTH = 256  # numbers of a row to a warp: fewer threads wait less for each other
 SCORE_ARCS, SCORE_GROUPS, SCORE_WARPS = 32, 32, 4  # of the kernels that handle scores of arcs, not rows
 CHUNK = 64  # nodes over which a program adds up the gradients of the attention vectors
@@ -41,7 +42,7 @@ class Blocks:
         warps = max(wide * together // WARP_WIDTH, 1)
         if dtype != torch.float32 and together > 1:  # rows of half the bytes: two warps hide the wait for them
             warps = max(warps, 2)
-        return cls(ARCS, together, wide, warps)
+        return cls(ARCS.get(dtype, OTHER_ARCS), together, wide, warps)
 
 
 def fused_attention(

@@ -169,9 +169,9 @@ def fitting_replicas(job: Job) -> int:
         if peak is None:
             return count
         taken.append(peak)
-    free = available_memory(device)
-    if free is None:
-        return count
+        free = available_memory(device)
+        if free is None or peak * count / few <= SHARE * free:  # what all share is counted for each, and yet it fits
+            return count
     each = max((taken[1] - taken[0]) / (PROBES[1] - PROBES[0]), 1.0)
     size = int((SHARE * free - max(taken[0] - PROBES[0] * each, 0.0)) / each)
     size = min(max(size, 1), count)

@@ -37,7 +37,7 @@ class TrainingOptions:
     checkpoint_every: int = 10  # epochs between checkpoints, where there is a folder for them
     deterministic: bool = False  # same bits every run on the same machine, also on a GPU
     precision: str = "32-true"  # "tf32": products of float32 on tensor cores; "bf16-mixed": networks in bfloat16
-    cuda_graphs: bool = False  # record updates on a GPU and replay them, where that can be done
+    cuda_graphs: bool = True  # record updates on a GPU and replay them, where that can be done
     accelerator: str = "auto"  # Lightning Fabric's names: "cpu", "cuda", "auto"
     devices: int = 1  # one process each, which torchrun or Fabric starts; training graphs are shared out
 

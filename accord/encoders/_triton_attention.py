@@ -18,8 +18,8 @@ from accord.encoders._operators import Pattern
 from accord.encoders.triton_support import power_of_two, triton
 
 MAX_CHANNELS = 1024  # a program holds all channels of a head
-ARCS = {torch.float32: 2}  # rows that a program gathers at once; measured best on an H200, as are the warps below
-OTHER_ARCS = 4  # in bfloat16
+ARCS = 2  # rows that a program gathers at once; measured best on an H200, as are the warps below
+ARCS_BACK = {torch.float32: 1}  # the same going back
 WARP_WIDTH = 256  # numbers of a row to a warp: fewer threads wait less for each other
 SCORE_ARCS, SCORE_GROUPS, SCORE_WARPS = 32, 32, 4  # of the kernels that handle scores of arcs, not rows
 CHUNK = 64  # nodes over which a program adds up the gradients of the attention vectors
@@ -35,14 +35,14 @@ class Blocks:
     warps: int
 
     @classmethod
-    def of(cls, groups: int, channels: int, dtype: torch.dtype) -> "Blocks":
+    def of(cls, groups: int, channels: int, dtype: torch.dtype, back: bool = False) -> "Blocks":
         """Whole heads, narrow ones several at a time."""
         wide = power_of_two(channels)
         together = min(max(WARP_WIDTH // wide, 1), power_of_two(groups), 64)
         warps = max(wide * together // WARP_WIDTH, 1)
         if dtype != torch.float32 and together > 1:  # rows of half the bytes: two warps hide the wait for them
             warps = max(warps, 2)
-        return cls(ARCS.get(dtype, OTHER_ARCS), together, wide, warps)
+        return cls(ARCS_BACK.get(dtype, ARCS) if back else ARCS, together, wide, warps)
 
 
 def fused_attention(
@@ -183,7 +183,7 @@ def attend_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of `h` and of the two vectors a group."""
     nodes, groups, channels = h.shape
-    block, arcs = Blocks.of(groups, channels, h.dtype), pattern.num_arcs
+    block, arcs = Blocks.of(groups, channels, h.dtype, back=True), pattern.num_arcs
     by_group = triton.cdiv(groups, block.groups)
     to_h, to_arcs = torch.empty_like(h), h.new_empty(groups, arcs, dtype=torch.float32)
     kernels.hand_to_sources[(nodes * by_group,)](

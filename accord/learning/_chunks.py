@@ -172,6 +172,7 @@ def fitting_replicas(job: Job) -> int:
         free = available_memory(device)
         if free is None or peak * count / few <= SHARE * free:  # what all share is counted for each, and yet it fits
             return count
+    assert free is not None
     each = max((taken[1] - taken[0]) / (PROBES[1] - PROBES[0]), 1.0)
     size = int((SHARE * free - max(taken[0] - PROBES[0] * each, 0.0)) / each)
     size = min(max(size, 1), count)

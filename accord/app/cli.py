@@ -181,7 +181,7 @@ def reproduce(
         typer.Argument(
             metavar="TABLE",
             help="citation: GNN against SPN; methods: all methods; convergence: the maximin game with and without "
-            "proxy; run-time: GNN, SPN and CRF, as ratios.",
+            "proxy; ppi: GNN against SPN on all 121 labels at once; run-time: GNN, SPN and CRF, as ratios.",
         ),
     ],
     benchmark: Annotated[

@@ -7,13 +7,20 @@ from typing import Any
 from rich.console import Console
 
 from accord.errors import OptionError
-from accord.experiments import reproduce_citation, reproduce_convergence, reproduce_methods, reproduce_run_time
+from accord.experiments import (
+    reproduce_citation,
+    reproduce_convergence,
+    reproduce_methods,
+    reproduce_ppi,
+    reproduce_run_time,
+)
 from accord.learning import Row
 
 TABLES: dict[str, Callable[..., str]] = {
     "citation": reproduce_citation,
     "convergence": reproduce_convergence,
     "methods": reproduce_methods,
+    "ppi": reproduce_ppi,
     "run-time": reproduce_run_time,
 }
 

@@ -4,6 +4,7 @@ from accord.experiments._citation import reproduce_citation, write_table
 from accord.experiments._comparison import Comparison, compare, read_comparisons
 from accord.experiments._convergence import draw_convergence, reproduce_convergence
 from accord.experiments._methods import ROWS, reproduce_methods, run_row, write_methods_table
+from accord.experiments._ppi import reproduce_ppi, write_ppi_table
 from accord.experiments._provenance import provenance
 from accord.experiments._result import Result, read_results
 from accord.experiments._run_time import reproduce_run_time
@@ -22,8 +23,10 @@ __all__ = [
     "reproduce_citation",
     "reproduce_convergence",
     "reproduce_methods",
+    "reproduce_ppi",
     "reproduce_run_time",
     "run_row",
     "write_methods_table",
+    "write_ppi_table",
     "write_table",
 ]

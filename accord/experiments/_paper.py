@@ -1,4 +1,4 @@
-"""The paper's figures on the citation sets, as data: graph accuracy (Tab. 2), node accuracy (Tab. 10), in percent."""
+"""The paper's figures in percent: citation sets (graph accuracy Tab. 2, node accuracy Tab. 10), PPI (Tab. 1)."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ SETS = ("cora*", "citeseer*", "pubmed*")
 
 
 class Figure(NamedTuple):
-    """Mean and standard deviation over ten seeds."""
+    """Mean and standard deviation over seeds: ten on citation sets, five on PPI."""
 
     mean: float
     deviation: float
@@ -51,3 +51,32 @@ def paper_figure(measure: str, method: str, encoder: str, benchmark: str) -> Fig
     table = MEASURES[measure]
     row = table.get((method, encoder), table.get((method, None)))
     return None if row is None or benchmark not in SETS else row[SETS.index(benchmark)]
+
+
+PPI_SETS = ("ppi-1", "ppi-2", "ppi-10", "ppi-20")
+# Rows by method and encoder; cells in the order of PPI_SETS.
+PPI_ACCURACY: dict[tuple[str, str], tuple[Figure, ...]] = {
+    ("gnn", "gcn"): (Figure(76.62, 0.10), Figure(77.48, 0.12), Figure(80.43, 0.10), Figure(82.28, 0.24)),
+    ("gnn", "sage"): (Figure(81.02, 0.07), Figure(84.13, 0.04), Figure(95.34, 0.03), Figure(98.51, 0.02)),
+    ("gnn", "gat"): (Figure(77.49, 0.20), Figure(81.35, 0.19), Figure(96.14, 0.15), Figure(98.85, 0.05)),
+    ("gnn", "gcnii"): (Figure(80.99, 0.07), Figure(84.81, 0.06), Figure(97.53, 0.01), Figure(99.39, 0.00)),
+    ("spn", "gcn"): (Figure(77.07, 0.05), Figure(78.02, 0.05), Figure(80.59, 0.04), Figure(82.56, 0.20)),
+    ("spn", "sage"): (Figure(82.11, 0.03), Figure(85.40, 0.05), Figure(95.28, 0.02), Figure(98.55, 0.02)),
+    ("spn", "gat"): (Figure(79.01, 0.17), Figure(83.55, 0.12), Figure(96.68, 0.13), Figure(99.04, 0.06)),
+    ("spn", "gcnii"): (Figure(82.01, 0.03), Figure(85.83, 0.04), Figure(97.55, 0.01), Figure(99.41, 0.00)),
+}
+PPI_F1: dict[tuple[str, str], tuple[Figure, ...]] = {
+    ("gnn", "gcn"): (Figure(54.55, 0.29), Figure(56.10, 0.36), Figure(62.48, 0.27), Figure(66.52, 0.89)),
+    ("gnn", "sage"): (Figure(67.30, 0.11), Figure(72.93, 0.04), Figure(92.18, 0.05), Figure(97.51, 0.03)),
+    ("gnn", "gat"): (Figure(60.72, 0.25), Figure(68.55, 0.30), Figure(93.53, 0.24), Figure(98.06, 0.08)),
+    ("gnn", "gcnii"): (Figure(65.79, 0.25), Figure(74.54, 0.14), Figure(95.86, 0.01), Figure(98.97, 0.00)),
+    ("spn", "gcn"): (Figure(54.15, 0.17), Figure(55.73, 0.15), Figure(61.36, 0.11), Figure(66.70, 0.77)),
+    ("spn", "sage"): (Figure(68.56, 0.07), Figure(74.45, 0.07), Figure(91.99, 0.04), Figure(97.56, 0.03)),
+    ("spn", "gat"): (Figure(64.02, 0.40), Figure(72.37, 0.18), Figure(94.41, 0.21), Figure(98.38, 0.10)),
+    ("spn", "gcnii"): (Figure(67.80, 0.11), Figure(75.96, 0.05), Figure(95.87, 0.02), Figure(99.02, 0.00)),
+}
+
+
+def ppi_figure(measure: str, method: str, encoder: str, benchmark: str) -> Figure:
+    """What the paper reports on PPI: measure "accuracy" or "f1"."""
+    return {"accuracy": PPI_ACCURACY, "f1": PPI_F1}[measure][method, encoder][PPI_SETS.index(benchmark)]

@@ -17,9 +17,11 @@ from accord.evaluation import metric_for
 from accord.graphs import Topology
 from accord.inference import Semiring
 from accord.learning._chosen import SEMIRINGS, SPANNING, Chosen
+from accord.learning._memory import available_memory
 from accord.learning._ranking import rank
 
 CHUNK_BYTES = 2**28  # of edge tables solved at once; the sweeps hold a few times as much
+GPU_SHARE = 1 / 32  # of the memory that is free there: many launches of small kernels are slower than a few of large
 NORMALISERS = {"own": 0.0, "node": 1.0}  # share of the node network's marginals
 
 
@@ -96,7 +98,7 @@ def choose_combination(
     """
     metric = metric_for(level)
     candidates = torch.tensor(grid.candidates(), dtype=node.dtype, device=node.device)
-    size = max(1, CHUNK_BYTES // max(1, edge.numel() * edge.element_size()))
+    size = max(1, _chunk_bytes(edge.device) // max(1, edge.numel() * edge.element_size()))
     scores, ranks = [], []
     for chunk in candidates.split(size):
         candidate = Chosen.from_rows(chunk[:, None], chunk.new_zeros(len(chunk), 1))
@@ -105,3 +107,10 @@ def choose_combination(
         ranks.append(rank(labels, targets, topology, level))
     score, winner = torch.cat(scores).double(), torch.cat(ranks).argmax(0)
     return Chosen.from_rows(candidates[winner], score.gather(0, winner[None])[0].to(node.dtype))
+
+
+def _chunk_bytes(device: torch.device) -> int:
+    """How large the edge tables of candidates that are solved at once may be."""
+    if device.type != "cuda":
+        return CHUNK_BYTES
+    return max(CHUNK_BYTES, int(GPU_SHARE * (available_memory(device) or 0)))

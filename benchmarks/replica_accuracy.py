@@ -1,0 +1,188 @@
+"""Replica training gives what training one label at a time gives, in any precision and any portion of graphs.
+
+    python benchmarks/replica_accuracy.py OUT [--device cuda]
+
+On PPI (labels rebuilt), the paper's networks. Written to OUT/replicas.json and OUT/README.md:
+1. Six labels of PPI-1 with SAGE: among all 121, and each alone with the same seed: losses of the first updates, then
+   test accuracy, beside what another seed changes.
+2. Precision: all labels of PPI-1, test accuracy of the node network and loss by float32, tf32 and bfloat16.
+3. Larger portions: PPI-10 with one graph an update, and with all ten: updates, seconds, test accuracy.
+"""
+
+import argparse
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean
+
+import torch
+
+from accord.datasets import load_benchmark
+from accord.evaluation import node_accuracy
+from accord.experiments import provenance
+from accord.graphs import GraphBatch
+from accord.learning import Replicas
+from accord.methods import Shape, StructuredProxyNetwork, preset_recipe
+
+LABELS = (0, 20, 40, 60, 80, 100)
+EARLY = 10  # updates
+ALL = 121
+
+
+def train(benchmark, encoder, replicas, device, epochs=400, every=10, **training) -> dict:
+    """Train; losses at every look, and test accuracy of node network and SPN for each replica."""
+    bench = load_benchmark(benchmark)
+    recipe = preset_recipe("paper", encoder, benchmark=benchmark)
+    options = {"max_epochs": epochs, "evaluate_every": every, "accelerator": device, "precision": "tf32", **training}
+    recipe = replace(recipe, training=replace(recipe.training, **options))
+    start = time.perf_counter()
+    shape = Shape(bench.num_features, bench.num_states, ALL)
+    model = StructuredProxyNetwork(recipe, "node").fit(bench.train, bench.val, shape, replicas)
+    seconds = time.perf_counter() - start
+    test = GraphBatch.collate(bench.test).to(model.chosen.sharpness.device, torch.float32)
+    truth = replicas.targets(test.y)
+    return {
+        "seconds": seconds,
+        "history": model.history,
+        "gnn": node_accuracy(model.node_logits(test).argmax(-1), truth).tolist(),
+        "spn": node_accuracy(model.labels(test), truth).tolist(),
+    }
+
+
+def losses(found: dict) -> list[list[float]]:
+    return [[row["node_loss"], row["edge_loss"]] for row in found["history"] if "node_loss" in row]
+
+
+def early_gap(encoder: str, device: str) -> float:
+    """Largest relative gap of losses in the first updates, each label among six or alone, in float32."""
+    options = {"epochs": EARLY, "every": 1, "precision": "32-true"}
+    together = [losses(train("ppi-1", encoder, Replicas((1,), ALL, LABELS), device, **options))]
+    apart = [losses(train("ppi-1", encoder, Replicas((1,), ALL, (label,)), device, **options)) for label in LABELS]
+    average = torch.tensor(apart, dtype=torch.float64).mean(0)  # histories hold means over replicas
+    gap = (torch.tensor(together[0], dtype=torch.float64) - average).abs() / average
+    return float(gap.max())
+
+
+def six_labels(device: str) -> dict:
+    """Test accuracy of six labels among all, each alone, and among all with another seed."""
+    whole = {seed: train("ppi-1", "sage", Replicas((seed,), ALL), device) for seed in (1, 2)}
+    alone = [train("ppi-1", "sage", Replicas((1,), ALL, (label,)), device) for label in LABELS]
+    rows = []
+    for label, single in zip(LABELS, alone, strict=True):
+        rows.append(
+            {"label": label}
+            | {f"{way} among all": whole[1][way][label] for way in ("gnn", "spn")}
+            | {f"{way} alone": single[way][0] for way in ("gnn", "spn")}
+            | {f"{way} among all, seed 2": whole[2][way][label] for way in ("gnn", "spn")}
+        )
+    return {"early": {name: early_gap(name, device) for name in ("sage", "gcn")}, "rows": rows}
+
+
+def by_precision(encoder: str, kinds: tuple[str, ...], device: str) -> dict:
+    found = {kind: train("ppi-1", encoder, Replicas((1,), ALL), device, precision=kind) for kind in kinds}
+    return {
+        kind: {"gnn": mean(one["gnn"]), "spn": mean(one["spn"]), "loss": losses(one)[-1], "seconds": one["seconds"]}
+        for kind, one in found.items()
+    }
+
+
+def by_portion(device: str, epochs: int) -> dict:
+    found = {}
+    for graphs in (1, 10):
+        one = train("ppi-10", "sage", Replicas((1,), ALL), device, epochs=epochs, every=20, batch_graphs=graphs)
+        updates = epochs * 10 // graphs
+        found[graphs] = {name: mean(one[name]) for name in ("gnn", "spn")}
+        found[graphs] |= {"updates": updates, "epochs": epochs, "seconds": one["seconds"]}
+    return found
+
+
+def markdown(results: dict) -> str:
+    where = results["provenance"]
+    lines = [
+        "# Replicas against one label at a time",
+        "",
+        f"Written by `benchmarks/replica_accuracy.py`: {where['device']}, torch {where['torch']}, {where['date']}. "
+        "PPI with rebuilt labels, the paper's networks, test accuracy in percent.",
+    ]
+    if "six" in results:
+        early = ", ".join(f"{name} {gap:.1e}" for name, gap in results["six"]["early"].items())
+        lines += [
+            "",
+            "## Six labels of PPI-1",
+            "",
+            f"Largest relative gap of the losses of the first {EARLY} updates between ",
+        ]
+        lines[-1] += f"six labels at once and each alone, float32: {early}. After 400 updates (SAGE, tf32):"
+        lines += ["", "| label | GNN among all 121 | alone | among all, seed 2 | SPN among all 121 | alone | seed 2 |"]
+        lines += ["|" + "---|" * 7]
+        for row in results["six"]["rows"]:
+            cells = [100 * row[f"{way} {how}"] for way in ("gnn", "spn") for how in HOW]
+            lines.append(f"| {row['label']} | " + " | ".join(f"{cell:.2f}" for cell in cells) + " |")
+        gaps = {
+            (way, how): mean(abs(row[f"{way} among all"] - row[f"{way} {how}"]) for row in results["six"]["rows"])
+            for way in ("gnn", "spn")
+            for how in HOW[1:]
+        }
+        for way in ("gnn", "spn"):
+            apart, seeds = (100 * gaps[way, how] for how in HOW[1:])
+            lines += [
+                "",
+                f"{way.upper()}: mean gap {apart:.2f} points to the same label alone, {seeds:.2f} to another seed.",
+            ]
+    if "precision" in results:
+        lines += [
+            "",
+            "## Precision, all labels of PPI-1, 400 updates",
+            "",
+            "| encoder | precision | GNN | SPN | node, edge loss | seconds |",
+        ]
+        lines += ["|" + "---|" * 6]
+        for encoder, kinds in results["precision"].items():
+            for kind, one in kinds.items():
+                loss = ", ".join(f"{value:.4f}" for value in one["loss"])
+                scores = f"{100 * one['gnn']:.2f} | {100 * one['spn']:.2f}"
+                lines.append(f"| {encoder} | {kind} | {scores} | {loss} | {one['seconds']:.1f} |")
+    if "portions" in results:
+        lines += [
+            "",
+            "## Larger portions, PPI-10, SAGE",
+            "",
+            "| graphs an update | epochs | updates | GNN | SPN | seconds |",
+        ]
+        lines += ["|" + "---|" * 6]
+        for graphs, one in results["portions"].items():
+            scores = f"{100 * one['gnn']:.2f} | {100 * one['spn']:.2f}"
+            lines.append(f"| {graphs} | {one['epochs']} | {one['updates']} | {scores} | {one['seconds']:.1f} |")
+    return "\n".join(lines) + "\n"
+
+
+HOW = ("among all", "alone", "among all, seed 2")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--portion-epochs", type=int, default=200)
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    results: dict = {"provenance": provenance(torch.device(given.device))}
+    steps = {
+        "six": lambda: six_labels(given.device),
+        "precision": lambda: {
+            "sage": by_precision("sage", ("32-true", "tf32", "bf16-mixed"), given.device),
+            "gat": by_precision("gat", ("tf32", "bf16-mixed"), given.device),
+        },
+        "portions": lambda: by_portion(given.device, given.portion_epochs),
+    }
+    for name, run in steps.items():
+        results[name] = run()
+        (given.out / "replicas.json").write_text(json.dumps(results, indent=1) + "\n")
+        (given.out / "README.md").write_text(markdown(results))
+        print(f"{name} done", flush=True)
+    print(markdown(results))
+
+
+if __name__ == "__main__":
+    main()

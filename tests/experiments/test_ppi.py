@@ -1,0 +1,69 @@
+"""The PPI table: a seed is run, stored once, and stands beside the paper's figures."""
+
+import json
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from accord.datasets import load_benchmark
+from accord.errors import OptionError
+from accord.experiments import _ppi, reproduce_ppi
+from accord.experiments._paper import ppi_figure
+from accord.learning import CombinationGrid
+
+pytestmark = pytest.mark.data("ppi_recon.npz")
+TASKS, NODES = 3, 200
+
+
+def part(graph):
+    """The first nodes and labels of a graph."""
+    inside = (graph.edge_index < NODES).all(0)
+    return Data(x=graph.x[:NODES], edge_index=graph.edge_index[:, inside], y=graph.y[:NODES, :TASKS])
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Three labels, parts of the graphs, two candidates."""
+    from dataclasses import replace
+
+    bench = load_benchmark("ppi-1")
+    graphs = {name: [part(graph) for graph in getattr(bench, name)] for name in ("train", "val", "test")}
+    bench = replace(bench, num_tasks=TASKS, **graphs)
+    monkeypatch.setattr(_ppi, "load_benchmark", lambda name: bench)
+    monkeypatch.setattr(_ppi, "PICKED", CombinationGrid(sharpness=(1.0, 0.0), power=(0.1,), node_weight=(1.0,)))
+    return bench
+
+
+def test_seeds_are_stored_as_they_come_and_shown_beside_the_paper(small, tmp_path):
+    jobs = []
+
+    def announce(job, row):
+        jobs.append(job) if row is None else None
+
+    reproduce_ppi(tmp_path, ["ppi-1"], ["gcn"], seeds=(1,), max_epochs=2, accelerator="cpu", announce=announce)
+    text = reproduce_ppi(tmp_path, ["ppi-1"], ["gcn"], seeds=(1, 2), max_epochs=2, accelerator="cpu", announce=announce)
+    assert jobs == ["ppi-1 gcn seed 1", "ppi-1 gcn seed 2"]  # what is stored is not run again
+    stored = json.loads((tmp_path / "ppi-1-gcn.json").read_text())
+    assert stored["seeds"] == [1, 2]
+    assert set(stored["scores"]) == {"gnn", "spn", "picked"}
+    assert all(len(stored["scores"][way][name]) == 2 for way in stored["scores"] for name in ("accuracy", "f1"))
+    assert f"{ppi_figure('accuracy', 'spn', 'gcn', 'ppi-1').mean:.1f}" in text
+    assert "rebuilt" in (tmp_path / "README.md").read_text()
+
+
+def test_seeds_of_another_recipe_do_not_mix(small, tmp_path):
+    reproduce_ppi(tmp_path, ["ppi-1"], ["gcn"], seeds=(1,), max_epochs=1, accelerator="cpu")
+    with pytest.raises(OptionError, match="another recipe"):
+        reproduce_ppi(tmp_path, ["ppi-1"], ["gcn"], seeds=(2,), max_epochs=2, accelerator="cpu")
+
+
+def test_all_tasks_count_together():
+    labels = torch.tensor([[1, 0, 1], [0, 0, 1]])
+    truth = torch.tensor([[1, 1, 0], [0, -1, 1]])  # hits 2, labelled 1 three times, true 1 three times
+    assert _ppi.measure_tasks(labels, truth) == {"accuracy": [3 / 5], "f1": [2 * 2 / (3 + 3)]}
+
+
+def test_other_data_sets_are_refused(tmp_path):
+    with pytest.raises(OptionError, match="benchmark 'cora\\*' is not in this table"):
+        reproduce_ppi(tmp_path, ["cora*"])

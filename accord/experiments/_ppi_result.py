@@ -18,7 +18,6 @@ class PPIResult:
     preset: str
     seeds: list[int]
     scores: dict[str, dict[str, list[float]]]  # by way to label ("gnn", "spn", "picked") and measure
-    seconds: list[float]  # a seed
     recipe: dict[str, Any]
     provenance: dict[str, str]
 
@@ -32,7 +31,7 @@ class PPIResult:
             way: {name: values + other.scores[way][name] for name, values in own.items()}
             for way, own in self.scores.items()
         }
-        return replace(other, seeds=self.seeds + other.seeds, scores=scores, seconds=self.seconds + other.seconds)
+        return replace(other, seeds=self.seeds + other.seeds, scores=scores)
 
     def write(self, path: Path) -> None:
         """Store it, whole or not at all."""

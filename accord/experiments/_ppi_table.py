@@ -7,7 +7,7 @@ from accord.experiments._paper import ppi_figure
 from accord.experiments._ppi_result import PPIResult
 
 MEASURES = {"accuracy": "Accuracy", "f1": "Micro-F1"}
-HEAD = ["data", "encoder", "seeds", "GNN", "SPN", "SPN, picked", "paper: GNN", "paper: SPN", "seconds"]
+HEAD = ["data", "encoder", "seeds", "GNN", "SPN", "SPN, picked", "paper: GNN", "paper: SPN"]
 
 
 def ppi_table(results: Sequence[PPIResult]) -> str:
@@ -23,7 +23,7 @@ def _table(results: Sequence[PPIResult], measure: str) -> str:
         paper = [ppi_figure(measure, method, result.encoder, result.benchmark) for method in ("gnn", "spn")]
         theirs = [f"{figure.mean:.1f} ± {figure.deviation:.1f}" for figure in paper]
         seeds = str(len(result.seeds))
-        lines.append([result.benchmark, result.encoder, seeds, *ours, *theirs, f"{mean(result.seconds):.0f}"])
+        lines.append([result.benchmark, result.encoder, seeds, *ours, *theirs])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

@@ -32,6 +32,7 @@ def peak_memory(work: Callable[[], object], device: torch.device) -> int | None:
     """Bytes that `work` takes at its peak, beyond what was in use before; None where that cannot be measured."""
     release_memory(device)
     if device.type == "cuda":
+        torch.cuda.init()  # statistics can be reset only once there are some
         before = torch.cuda.memory_reserved(device)
         torch.cuda.reset_peak_memory_stats(device)
         work()

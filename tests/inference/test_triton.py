@@ -144,6 +144,15 @@ def test_graphs_of_a_batch_stop_one_by_one(driver):
         assert len(beliefs.sweeps.unique()) > 2, "or the test shows nothing"
 
 
+@pytest.mark.skipif(DEVICE == "cpu", reason="takes minutes in the interpreter")
+@pytest.mark.parametrize("states", [10, 20, 40])
+def test_graphs_of_a_batch_stop_one_by_one_on_a_gpu(driver, states):
+    """With many states a turn takes fewer graphs than there are threads."""
+    field = random_field(6 * 50, 7 * 50, states, graphs=50, scale=0.7)
+    check(field, max_sweeps=30, tolerance=1e-6)
+    check(shuffled(field), max_sweeps=30, tolerance=1e-6)
+
+
 def test_same_on_more_than_one_block(driver):
     field = random_field(150, 300, 2, scale=0.5)
     generator = torch.Generator().manual_seed(1)

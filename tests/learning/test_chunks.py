@@ -1,6 +1,8 @@
 """Replicas trained in chunks that fit into memory: planned, halved, resumed, and put together as if trained at once."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -140,3 +142,13 @@ def test_memory_is_measured():
     assert is_out_of_memory(MemoryError()) and is_out_of_memory(torch.OutOfMemoryError("out"))
     assert is_out_of_memory(RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"))
     assert not is_out_of_memory(RuntimeError("shape mismatch"))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_memory_can_be_measured_before_anything_else_was_done_there():
+    code = (
+        "import torch; from accord.learning._memory import peak_memory; "
+        "print(peak_memory(lambda: torch.zeros(2**20, device='cuda'), torch.device('cuda')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) >= 4 * 2**20

@@ -61,6 +61,8 @@ def turn_graphs(memory, replica, first, last, graphs, form: tl.constexpr):
         moved = tl.load(memory.moved + at, mask=live, other=0)
         residual = moved.to(memory.residual.dtype.element_ty, bitcast=True)
         sweeps = tl.load(memory.sweeps + at, mask=live, other=0)
+        # Several warps look at the same graphs where these are few: all must have looked before one sets them back.
+        tl.debug_barrier()
         tl.store(memory.residual + at, residual, mask=live & (running > 0))
         tl.store(memory.sweeps + at, sweeps + running, mask=live)
         tl.store(memory.moved + at, moved * 0, mask=live)

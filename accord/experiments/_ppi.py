@@ -21,14 +21,14 @@ from accord.learning import Chosen, CombinationGrid, Replicas, Report, Row, choo
 from accord.methods import ProxyModel, Recipe, Shape, StructuredProxyNetwork, preset_recipe, recipe_to_config
 
 ENCODERS, PRESETS = ("gcn", "sage", "gat", "gcnii"), ("paper",)
-# The appendix has one sharpness for all of PPI; the authors' code picked it on validation data, as is done here too. With
-# twenty edges a node the same evidence is counted many times, so candidates go far below 1.
+# The appendix has one sharpness for all of PPI; the authors' code picked it on validation data, as is done here too.
+# With twenty edges a node the same evidence is counted many times, so candidates go far below 1.
 PICKED = CombinationGrid(
     sharpness=(10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.0), power=(0.1, 0.5, 1.0), node_weight=(1.0,)
 )
 EPOCHS = 200  # training graphs are fitted long before; another 200 change less than another seed does
 LOOK_EVERY, PATIENCE = 10, 5  # epochs between looks; looks without improvement after which a label leaves the batch
-PRECISION, PRECISIONS = "tf32", {"gat": "bf16-mixed"}  # on GPUs, as accurate as float32 (results/replicas)
+PRECISION, GPU_PRECISION = "tf32", {"gat": "bf16-mixed"}  # as accurate as float32 (results/replicas)
 Announce = Callable[[str, Row | None], None]
 
 INTRODUCTION = """# PPI: all labels at once, GNN against the SPN built on it
@@ -36,10 +36,10 @@ INTRODUCTION = """# PPI: all labels at once, GNN against the SPN built on it
 Written by `accord reproduce ppi`. Test accuracy and micro-F1 over all 121 labels in percent, mean ± standard deviation
 over seeds. **The labels are rebuilt** (a close reconstruction of the benchmark's, whose graphs and features are
 original), so figures show the pattern and are not the paper's, which stand beside them for that pattern. Sizes and
-rates are those of preset `paper`; {epochs} epochs, one graph an update; a
-label whose networks have not improved on validation data for {patience} epochs stops. *SPN*: the appendix's sharpness of 10; *picked*: sharpness and power picked for each label on validation data, as
-the authors' code picks sharpness. GNN and SPN share the node network. ▲ marks an SPN above its GNN, ▼ one below, by
-the mean over seeds.
+rates are those of preset `paper`, {epochs} epochs, one graph an update; a label whose networks have not improved on
+validation data for {patience} epochs stops. *SPN*: the appendix's sharpness of 10; *picked*: sharpness and power
+picked for each label on validation data, as the authors' code picks sharpness. GNN and SPN share the node network. ▲
+marks an SPN above its GNN, ▼ one below, by the mean over seeds.
 
 """
 
@@ -82,12 +82,13 @@ def run_ppi(
 def ppi_recipe(encoder: str, benchmark: str, max_epochs: int | None = None, accelerator: str = "auto") -> Recipe:
     """Preset `paper`, with fewer epochs and early stopping."""
     recipe = preset_recipe("paper", encoder, benchmark=benchmark)
+    on_gpu = accelerator != "cpu" and torch.cuda.is_available()
     training = replace(
         recipe.training,
         max_epochs=max_epochs or EPOCHS,
         evaluate_every=LOOK_EVERY,
         patience=PATIENCE,
-        precision=PRECISIONS.get(encoder, PRECISION),
+        precision=GPU_PRECISION.get(encoder, PRECISION) if on_gpu else PRECISION,
         accelerator=accelerator,
     )
     return replace(recipe, training=training)

@@ -4,8 +4,8 @@ The appendix gives learning rates and one sharpness for each data set and encode
 make an update, whether features are row-normalised or weights decay, or how often validation data are looked at; its
 edge rate did not act in the authors' code (both networks trained at the node rate), where sharpness was also picked on
 validation data. Every variant is trained once and combined three ways: with the appendix's sharpness, with sharpness
-picked from the authors' list, and by preset `accord`'s grid. GMNN (`--method gmnn`) has nothing to combine. Every cell
-is reported; nothing is chosen by it.
+picked from the authors' list, and by preset `accord`'s grid. GMNN and CRF (`--method`) have nothing to combine. Every
+cell is reported; nothing is chosen by it.
 
     python benchmarks/explain_paper_preset.py results/paper_preset --benchmark 'cora*' --encoder gat
     python benchmarks/explain_paper_preset.py results/paper_preset --table
@@ -26,7 +26,8 @@ from accord.graphs import GraphBatch
 from accord.learning import CombinationGrid, Replicas, choose_combination
 from accord.methods import METHODS, Recipe, Shape, preset_features, preset_recipe
 
-BENCHMARKS, ENCODERS = ("cora*", "citeseer*", "pubmed*"), ("gcn", "gat", "gcnii")
+BENCHMARKS, ENCODERS = ("cora*", "citeseer*", "pubmed*"), ("gcn", "gat", "gcnii", "unet")
+ALONE = {"gmnn": "GMNN", "crf": "CRF"}  # methods that have nothing to combine
 SEEDS = (1, 2, 3, 4, 5)
 AUTHORS_SHARPNESS = (100.0, 10.0, 2.0, 1.0, 0.5, 0.2, 0.1)
 VARIANTS = (
@@ -38,6 +39,7 @@ VARIANTS = (
     "weight decay",
     "look every epoch",
     "raw features, look every epoch",
+    "ten times the rate",
 )
 COMBINATIONS = ("appendix", "sharpness picked", "accord's grid")
 MEASURES = {"graph": "Graph accuracy", "node": "Node accuracy"}
@@ -52,6 +54,9 @@ def vary(recipe: Recipe, variant: str) -> Recipe:
         recipe = replace(recipe, edge=recipe.node)
     if "look every epoch" in variant:
         recipe = replace(recipe, training=replace(recipe.training, evaluate_every=1))
+    if variant == "ten times the rate":
+        node, edge = (replace(part, learning_rate=10 * part.learning_rate) for part in (recipe.node, recipe.edge))
+        recipe = replace(recipe, node=node, edge=edge)
     if variant == "weight decay":
         node, edge = (replace(part, weight_decay=DECAY) for part in (recipe.node, recipe.edge))
         recipe = replace(recipe, node=node, edge=edge)
@@ -70,8 +75,8 @@ def run(benchmark: str, encoder: str, variant: str, method: str = "spn", epochs:
     )
     device = next(iter(model.tensors().values())).device
     val, test = (GraphBatch.collate(part).to(device) for part in (bench.val, bench.test))
-    if method == "gmnn":
-        scored = {"GMNN": score(model.labels(test), test)}
+    if method in ALONE:
+        scored = {ALONE[method]: score(model.labels(test), test)}
     else:
         scored = {"GNN": score(model.node_logits(test).argmax(-1), test)}
         grids = (recipe.grid, replace(recipe.grid, sharpness=AUTHORS_SHARPNESS), CombinationGrid())
@@ -107,12 +112,12 @@ def table(folder: Path) -> str:
     text = "Written by `benchmarks/explain_paper_preset.py`. ▼: more than two of the paper's deviations below it.\n"
     for measure, title in MEASURES.items():
         text += f"\n## {title}\n\n{_lines(SPN_HEAD, [_spn_row(c, measure) for c in cells if 'GNN' in c['scores']])}"
-        text += f"\n{_lines(GMNN_HEAD, [_gmnn_row(c, measure) for c in cells if 'GMNN' in c['scores']])}"
+        text += f"\n{_lines(HEAD, [_row(c, measure) for c in cells if c.get('method') in ALONE])}"
     return text
 
 
 SPN_HEAD = ["data", "encoder", "variant", "GNN", *(f"SPN: {name}" for name in COMBINATIONS), "paper: GNN", "SPN"]
-GMNN_HEAD = ["data", "encoder", "variant", "GMNN", "paper: GMNN"]
+HEAD = ["data", "method", "encoder", "variant", "epochs", "ours", "paper"]
 
 
 def _spn_row(cell: dict, measure: str) -> list[str]:
@@ -123,10 +128,12 @@ def _spn_row(cell: dict, measure: str) -> list[str]:
     return [cell["benchmark"], cell["encoder"], cell["variant"], *ours, _theirs(gnn), _theirs(spn)]
 
 
-def _gmnn_row(cell: dict, measure: str) -> list[str]:
-    paper = paper_figure(measure, "gmnn", cell["encoder"], cell["benchmark"])
-    ours = _ours(cell["scores"]["GMNN"][measure], paper)
-    return [cell["benchmark"], cell["encoder"], cell["variant"], ours, _theirs(paper)]
+def _row(cell: dict, measure: str) -> list[str]:
+    method = ALONE[cell["method"]]
+    paper = paper_figure(measure, cell["method"], cell["encoder"], cell["benchmark"])
+    ours = _ours(cell["scores"][method][measure], paper)
+    what = [cell["benchmark"], method, cell["encoder"], cell["variant"], str(cell["max_epochs"])]
+    return [*what, ours, _theirs(paper)]
 
 
 def _ours(values: list[float], paper: Figure | None) -> str:
@@ -148,14 +155,14 @@ def main() -> None:
     parser.add_argument("--benchmark", choices=BENCHMARKS, action="append")
     parser.add_argument("--encoder", choices=ENCODERS, action="append")
     parser.add_argument("--variant", choices=VARIANTS, action="append")
-    parser.add_argument("--method", choices=("spn", "gmnn"), default="spn")
+    parser.add_argument("--method", choices=("spn", *ALONE), default="spn")
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--table", action="store_true", help="only write the table of what is stored")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     jobs = product(given.benchmark or BENCHMARKS, given.encoder or ENCODERS, given.variant or VARIANTS)
     for benchmark, encoder, variant in () if given.table else jobs:
-        what = f"gmnn-{encoder}" if given.method == "gmnn" else encoder
+        what = f"{given.method}-{encoder}" if given.method in ALONE else encoder
         name = f"{benchmark.rstrip('*')}-{what}-{variant}".replace(" ", "-").replace(",", "")
         found = run(benchmark, encoder, variant, given.method, given.epochs)
         (given.folder / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")

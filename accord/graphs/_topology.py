@@ -2,8 +2,10 @@
 
 import logging
 import operator
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -21,6 +23,7 @@ from accord.graphs._checks import (
 
 log = logging.getLogger("accord.graphs")
 
+Value = TypeVar("Value")
 NODE_KEYS = ("x", "pos", "batch")  # of a Data: one row for each node
 
 
@@ -78,6 +81,7 @@ class Topology:
     graph: Tensor  # [nodes]: which graph of the batch
     num_graphs: int
     notes: tuple[str, ...] = ()  # what had to be cleaned up, for people
+    _derived: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def num_edges(self) -> int:
@@ -88,6 +92,13 @@ class Topology:
     def arcs(self) -> Arcs:
         """Both directions of every edge."""
         return Arcs.along(self.edge_index)
+
+    def cached(self, key: Hashable, build: Callable[[], Value]) -> Value:
+        """What `build` makes of this topology, made once; the key names everything else that it depends on."""
+        if key not in self._derived:
+            self._derived[key] = build()
+        made: Value = self._derived[key]
+        return made
 
     def carry(self, attributes: Tensor) -> Tensor:
         """Attributes of the input's columns -> attributes of the edges: those of the first occurrence."""

@@ -23,6 +23,16 @@ Decode = Callable[[PairwiseField], Tensor]  # field -> labels [R, nodes]
 
 def raw_field(node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
     """Potentials are the networks' scores as they are."""
+    states = node.shape[-1]
+    # Whether the graphs make a field is checked once: it takes sorting edges and waiting for the device many times.
+    blank = topology.cached(("blank field", states), lambda: _blank_field(states, topology))
+    return blank.with_potentials(node, edge)
+
+
+def _blank_field(states: int, topology: Topology) -> PairwiseField:
+    """Potentials of 0, all views of one number."""
+    zero = torch.zeros((), device=topology.edge_index.device)
+    node, edge = zero.expand(topology.num_nodes, states), zero.expand(topology.num_edges, states, states)
     return PairwiseField(topology.edge_index, node, edge, topology.graph, topology.num_graphs)
 
 

@@ -43,6 +43,13 @@ def test_arcs_run_both_ways(drawn):
     assert torch.equal(arcs.reverse[arcs.reverse], torch.arange(2 * result.num_edges))
 
 
+def test_what_is_derived_is_made_once_for_each_key():
+    one, other = (topology(torch.tensor([[0], [1]]), 2) for _ in range(2))
+    made = [one.cached(key, lambda: [one]) for key in ("a", "a", ("a", 2))]
+    assert made[0] is made[1] and made[0] is not made[2]
+    assert other.cached("a", lambda: "its own") == "its own"
+
+
 def test_attributes_follow_the_first_occurrence():
     index = torch.tensor([[0, 2, 1, 1, 2], [1, 2, 0, 2, 1]])
     result = topology(index, 3)

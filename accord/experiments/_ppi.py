@@ -17,15 +17,18 @@ from accord.experiments._ppi_result import PPIResult, read_ppi_result
 from accord.experiments._ppi_table import ppi_table
 from accord.experiments._provenance import provenance
 from accord.graphs import GraphBatch
-from accord.learning import Chosen, CombinationGrid, Replicas, Report, Row, choose_combination
-from accord.methods import ProxyModel, Recipe, Shape, StructuredProxyNetwork, preset_recipe, recipe_to_config
+from accord.learning import Chosen, Replicas, Report, Row, choose_combination
+from accord.methods import (
+    DENSE_GRID,
+    ProxyModel,
+    Recipe,
+    Shape,
+    StructuredProxyNetwork,
+    preset_recipe,
+    recipe_to_config,
+)
 
 ENCODERS, PRESETS = ("gcn", "sage", "gat", "gcnii"), ("paper",)
-# The appendix has one sharpness for all of PPI; the authors' code picked it on validation data, as is done here too.
-# With twenty edges a node the same evidence is counted many times, so candidates go far below 1.
-PICKED = CombinationGrid(
-    sharpness=(10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.0), power=(0.1, 0.5, 1.0), node_weight=(1.0,)
-)
 EPOCHS = 200  # training graphs are fitted long before; another 200 change less than another seed does
 LOOK_EVERY, PATIENCE = 10, 5  # epochs between looks; looks without improvement after which a label leaves the batch
 PRECISION, GPU_PRECISION = "tf32", {"gat": "bf16-mixed"}  # as accurate as float32 (results/replicas)
@@ -61,7 +64,7 @@ def run_ppi(
     val, test = (GraphBatch.collate(part).to(device, torch.float32) for part in (bench.val, bench.test))
     assert val.y is not None and test.y is not None
     picked = choose_combination(
-        *model.logits(val), replicas.targets(val.y), val.topology, bench.level, PICKED, recipe.damping
+        *model.logits(val), replicas.targets(val.y), val.topology, bench.level, DENSE_GRID, recipe.damping
     )
     truth = replicas.targets(test.y)
     return PPIResult(

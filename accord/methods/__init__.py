@@ -6,7 +6,7 @@ from accord.methods._gmnn import GMNN, GMNNModel
 from accord.methods._gnn import GNN, GNNModel
 from accord.methods._model import FieldModel, Method, Shape
 from accord.methods._networks import NetworkPair, Networks
-from accord.methods._presets import PRESETS, preset_features, preset_recipe
+from accord.methods._presets import DENSE_GRID, PRESETS, preset_features, preset_recipe
 from accord.methods._recipe import Recipe
 from accord.methods._saving import library_versions, read_model, write_model
 from accord.methods._smoothing import SmoothedGNN, SmoothedModel
@@ -22,6 +22,7 @@ METHODS: dict[str, type[Method]] = {
 
 __all__ = [
     "CRF",
+    "DENSE_GRID",
     "GMNN",
     "GNN",
     "METHODS",

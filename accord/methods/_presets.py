@@ -83,6 +83,10 @@ ACCORD_ENCODERS: dict[str, EncoderSpec] = {
     "linear": Linear(),
 }
 ACCORD_PART = PartOptions(learning_rate=3e-3, weight_decay=5e-4)
+# With twenty edges a node, as on PPI, the same evidence is counted many times: candidates go far below 1.
+DENSE_GRID = CombinationGrid(
+    sharpness=(10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.0), power=(0.1, 0.5, 1.0), node_weight=(1.0,)
+)
 
 # Winners on validation data, by encoder and benchmark (benchmarks/search_recipes.py and promote_recipes.py).
 ACCORD_BENCHMARKS = "accord_benchmarks.json"
@@ -130,6 +134,8 @@ def _accord(encoder: str | EncoderSpec, benchmark: str | None) -> Recipe:
     recipe = Recipe(
         encoder=spec, edge_encoder=spec, scorer=LinearScorer(dropout=0.5), node=ACCORD_PART, edge=ACCORD_PART
     )
+    if benchmark is not None and benchmark.startswith("ppi"):
+        recipe = replace(recipe, grid=DENSE_GRID)
     found = _found_on_validation().get(_canonical(encoder), {}) if isinstance(encoder, str) else {}
     if benchmark not in found:
         return recipe

@@ -31,7 +31,7 @@ def small(monkeypatch):
     graphs = {name: [part(graph) for graph in getattr(bench, name)] for name in ("train", "val", "test")}
     bench = replace(bench, num_tasks=TASKS, **graphs)
     monkeypatch.setattr(_ppi, "load_benchmark", lambda name: bench)
-    monkeypatch.setattr(_ppi, "PICKED", CombinationGrid(sharpness=(1.0, 0.0), power=(0.1,), node_weight=(1.0,)))
+    monkeypatch.setattr(_ppi, "DENSE_GRID", CombinationGrid(sharpness=(1.0, 0.0), power=(0.1,), node_weight=(1.0,)))
     return bench
 
 

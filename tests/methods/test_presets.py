@@ -1,0 +1,34 @@
+"""Presets as tables: the appendix's values where it has them, and what a benchmark asks for."""
+
+import pytest
+
+from accord.encoders import GAT, GCNII
+from accord.errors import OptionError
+from accord.methods import DENSE_GRID, preset_recipe
+
+
+def test_the_papers_values_by_encoder_and_data_set():
+    recipe = preset_recipe("paper", "gat", benchmark="citeseer*")
+    assert recipe.encoder == GAT(hidden=256, heads=(4, 4, 6))
+    assert (recipe.node.learning_rate, recipe.edge.learning_rate) == (1e-3, 5e-4)
+    assert recipe.grid.sharpness == (10,)
+    assert preset_recipe("paper", "gcnii", benchmark="ppi-2").encoder == GCNII(
+        hidden=256, layers=9, alpha=0.5, theta=1.0, normalisation="layer"
+    )
+    with pytest.raises(OptionError, match="no unet on dblp"):
+        preset_recipe("paper", "unet", benchmark="dblp")
+
+
+def test_the_game_is_played_on_portions_of_graphs():
+    """All citation graphs at once would make too few updates at the paper's rate; on PPI it is one graph anyhow."""
+    game = preset_recipe("paper", "gcnii", benchmark="cora*", method="crf").training
+    assert (game.batch_graphs, game.max_epochs) == (20, 1000)
+    assert preset_recipe("paper", "gcnii", benchmark="ppi-1", method="crf").training.batch_graphs == 1
+    assert preset_recipe("paper", "linear", benchmark="cora*", method="crf").training.batch_graphs is None
+    assert preset_recipe("paper", "gcnii", benchmark="cora*").training.batch_graphs is None
+
+
+def test_dense_graphs_get_candidates_of_low_sharpness():
+    assert preset_recipe("accord", "sage", benchmark="ppi-1").grid == DENSE_GRID
+    assert preset_recipe("accord", "sage", benchmark="cora*").grid != DENSE_GRID
+    assert min(value for value in DENSE_GRID.sharpness if value) < 0.1

@@ -43,6 +43,8 @@ VARIANTS = (
 )
 COMBINATIONS = ("appendix", "sharpness picked", "accord's grid")
 MEASURES = {"graph": "Graph accuracy", "node": "Node accuracy"}
+SPN_HEAD = ["data", "encoder", "variant", "GNN", *(f"SPN: {name}" for name in COMBINATIONS), "paper: GNN", "SPN"]
+HEAD = ["data", "method", "encoder", "variant", "epochs", "ours", "paper"]
 DECAY = 5e-4  # usual for these data sets
 
 
@@ -114,10 +116,6 @@ def table(folder: Path) -> str:
         text += f"\n## {title}\n\n{_lines(SPN_HEAD, [_spn_row(c, measure) for c in cells if 'GNN' in c['scores']])}"
         text += f"\n{_lines(HEAD, [_row(c, measure) for c in cells if c.get('method') in ALONE])}"
     return text
-
-
-SPN_HEAD = ["data", "encoder", "variant", "GNN", *(f"SPN: {name}" for name in COMBINATIONS), "paper: GNN", "SPN"]
-HEAD = ["data", "method", "encoder", "variant", "epochs", "ours", "paper"]
 
 
 def _spn_row(cell: dict, measure: str) -> list[str]:

@@ -28,6 +28,7 @@ LABELS = (0, 20, 40, 60, 80, 100)
 EARLY = 10  # updates
 ALL = 121
 PRECISION_EPOCHS = 200
+HOW = ("among all", "alone", "among all, seed 2")
 
 
 def train(benchmark, encoder, replicas, device, epochs=400, every=10, **training) -> dict:
@@ -54,10 +55,10 @@ def losses(found: dict) -> list[list[float]]:
 def early_gap(encoder: str, device: str) -> float:
     """Largest relative gap of losses in the first updates, each label among six or alone, in float32."""
     options = {"epochs": EARLY, "every": 1, "precision": "32-true"}
-    together = [losses(train("ppi-1", encoder, Replicas((1,), ALL, LABELS), device, **options))]
+    together = losses(train("ppi-1", encoder, Replicas((1,), ALL, LABELS), device, **options))
     apart = [losses(train("ppi-1", encoder, Replicas((1,), ALL, (label,)), device, **options)) for label in LABELS]
     average = torch.tensor(apart, dtype=torch.float64).mean(0)  # histories hold means over replicas
-    gap = (torch.tensor(together[0], dtype=torch.float64) - average).abs() / average
+    gap = (torch.tensor(together, dtype=torch.float64) - average).abs() / average
     return float(gap.max())
 
 
@@ -98,65 +99,66 @@ def by_portion(device: str, epochs: int) -> dict:
 
 def markdown(results: dict) -> str:
     where = results["provenance"]
-    lines = [
+    parts = [
         "# Replicas against one label at a time",
-        "",
         f"Written by `benchmarks/replica_accuracy.py`: {where['device']}, torch {where['torch']}, {where['date']}. "
         "PPI with rebuilt labels, the paper's networks, test accuracy in percent.",
     ]
-    if "six" in results:
-        early = ", ".join(f"{name} {gap:.1e}" for name, gap in results["six"]["early"].items())
-        lines += [
-            "",
+    sections = {"six": six_labels_section, "precision": precision_section, "portions": portions_section}
+    parts += [section(results[name]) for name, section in sections.items() if name in results]
+    return "\n\n".join(parts) + "\n"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
+
+
+def six_labels_section(six: dict) -> str:
+    early = ", ".join(f"{name} {gap:.1e}" for name, gap in six["early"].items())
+    head = ["label", "GNN among all 121", "alone", "among all, seed 2", "SPN among all 121", "alone", "seed 2"]
+    rows = [
+        [str(row["label"]), *(f"{100 * row[f'{way} {how}']:.2f}" for way in ("gnn", "spn") for how in HOW)]
+        for row in six["rows"]
+    ]
+    said = []
+    for way in ("gnn", "spn"):
+        apart, seeds = (
+            100 * mean(abs(row[f"{way} among all"] - row[f"{way} {how}"]) for row in six["rows"]) for how in HOW[1:]
+        )
+        said.append(f"{way.upper()}: mean gap {apart:.2f} points to the same label alone, {seeds:.2f} to another seed.")
+    return "\n\n".join(
+        [
             "## Six labels of PPI-1",
-            "",
-            f"Largest relative gap of the losses of the first {EARLY} updates between ",
+            f"Largest relative gap of the losses of the first {EARLY} updates between six labels at once and each alone, "
+            f"float32: {early}. After 400 updates (SAGE, tf32):",
+            table(head, rows),
+            *said,
         ]
-        lines[-1] += f"six labels at once and each alone, float32: {early}. After 400 updates (SAGE, tf32):"
-        lines += ["", "| label | GNN among all 121 | alone | among all, seed 2 | SPN among all 121 | alone | seed 2 |"]
-        lines += ["|" + "---|" * 7]
-        for row in results["six"]["rows"]:
-            cells = [100 * row[f"{way} {how}"] for way in ("gnn", "spn") for how in HOW]
-            lines.append(f"| {row['label']} | " + " | ".join(f"{cell:.2f}" for cell in cells) + " |")
-        gaps = {
-            (way, how): mean(abs(row[f"{way} among all"] - row[f"{way} {how}"]) for row in results["six"]["rows"])
-            for way in ("gnn", "spn")
-            for how in HOW[1:]
-        }
-        for way in ("gnn", "spn"):
-            apart, seeds = (100 * gaps[way, how] for how in HOW[1:])
-            lines += [
-                "",
-                f"{way.upper()}: mean gap {apart:.2f} points to the same label alone, {seeds:.2f} to another seed.",
-            ]
-    if "precision" in results:
-        lines += [
-            "",
-            "## Precision, all labels of PPI-1, 200 updates",
-            "",
-            "| encoder | precision | GNN | SPN | node, edge loss |",
-        ]
-        lines += ["|" + "---|" * 5]
-        for encoder, kinds in results["precision"].items():
-            for kind, one in kinds.items():
-                loss = ", ".join(f"{value:.4f}" for value in one["loss"])
-                scores = f"{100 * one['gnn']:.2f} | {100 * one['spn']:.2f}"
-                lines.append(f"| {encoder} | {kind} | {scores} | {loss} |")
-    if "portions" in results:
-        lines += [
-            "",
-            "## Larger portions, PPI-10, SAGE",
-            "",
-            "| graphs an update | epochs | updates | GNN | SPN |",
-        ]
-        lines += ["|" + "---|" * 5]
-        for graphs, one in results["portions"].items():
-            scores = f"{100 * one['gnn']:.2f} | {100 * one['spn']:.2f}"
-            lines.append(f"| {graphs} | {one['epochs']} | {one['updates']} | {scores} |")
-    return "\n".join(lines) + "\n"
+    )
 
 
-HOW = ("among all", "alone", "among all, seed 2")
+def precision_section(found: dict) -> str:
+    rows = [
+        [
+            encoder,
+            kind,
+            *(f"{100 * one[way]:.2f}" for way in ("gnn", "spn")),
+            ", ".join(f"{x:.4f}" for x in one["loss"]),
+        ]
+        for encoder, kinds in found.items()
+        for kind, one in kinds.items()
+    ]
+    title = f"## Precision, all labels of PPI-1, {PRECISION_EPOCHS} updates"
+    return f"{title}\n\n{table(['encoder', 'precision', 'GNN', 'SPN', 'node, edge loss'], rows)}"
+
+
+def portions_section(found: dict) -> str:
+    rows = [
+        [str(graphs), str(one["epochs"]), str(one["updates"]), *(f"{100 * one[way]:.2f}" for way in ("gnn", "spn"))]
+        for graphs, one in found.items()
+    ]
+    title = "## Larger portions, PPI-10, SAGE"
+    return f"{title}\n\n{table(['graphs an update', 'epochs', 'updates', 'GNN', 'SPN'], rows)}"
 
 
 def main() -> None:

@@ -1,7 +1,6 @@
 """A GNN against the SPN built on it: same data, same seeds, same node network."""
 
 import json
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from accord.datasets import Benchmark, load_benchmark
 from accord.evaluation import graph_accuracy, node_accuracy, unseen_nodes
+from accord.experiments._files import write_json
 from accord.experiments._provenance import provenance
 from accord.graphs import GraphBatch
 from accord.learning import Replicas, Report
@@ -50,14 +50,9 @@ class Comparison:
         return float(ttest_rel(self.spn[measure], self.gnn[measure]).pvalue)
 
     def write(self, folder: Path) -> Path:
-        """Store under results/, whole or not at all."""
+        """Store it."""
         name = f"{self.preset}-{self.benchmark.rstrip('*')}-{self.encoder}.json"
-        path = folder / name
-        folder.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{name}.{os.getpid()}")
-        beside.write_text(json.dumps(asdict(self), indent=1) + "\n")
-        os.replace(beside, path)
-        return path
+        return write_json(folder / name, asdict(self))
 
 
 def read_comparisons(folder: Path) -> list[Comparison]:

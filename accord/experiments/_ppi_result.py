@@ -1,11 +1,12 @@
 """What came of one encoder on one PPI data set, seed by seed."""
 
 import json
-import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from accord.experiments._files import write_json
+from accord.learning import CombinationGrid
 from accord.methods import Recipe, recipe_to_config
 
 
@@ -19,11 +20,14 @@ class PPIResult:
     seeds: list[int]
     scores: dict[str, dict[str, list[float]]]  # by way to label ("gnn", "spn", "picked") and measure
     recipe: dict[str, Any]
-    provenance: dict[str, str]
+    picked_from: dict[str, Any]  # candidates of "picked"
+    provenance: list[dict[str, str]]  # a seed
 
-    def followed(self, recipe: Recipe) -> bool:
-        """Whether this is the recipe that led to it."""
-        return bool(self.recipe == json.loads(json.dumps(recipe_to_config(recipe))))
+    def came_of(self, recipe: Recipe, grid: CombinationGrid) -> bool:
+        """Whether these led to it, wherever that was computed."""
+        asked: dict[str, Any] = json.loads(json.dumps({"recipe": recipe_to_config(recipe), "grid": asdict(grid)}))
+        asked["recipe"]["training"]["accelerator"] = self.recipe["training"]["accelerator"]
+        return asked == {"recipe": self.recipe, "grid": self.picked_from}
 
     def followed_by(self, other: "PPIResult") -> "PPIResult":
         """With more seeds."""
@@ -31,13 +35,13 @@ class PPIResult:
             way: {name: values + other.scores[way][name] for name, values in own.items()}
             for way, own in self.scores.items()
         }
-        return replace(other, seeds=self.seeds + other.seeds, scores=scores)
+        return replace(
+            other, seeds=self.seeds + other.seeds, scores=scores, provenance=self.provenance + other.provenance
+        )
 
-    def write(self, path: Path) -> None:
-        """Store it, whole or not at all."""
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        beside.write_text(json.dumps(asdict(self), indent=1) + "\n")
-        os.replace(beside, path)
+    def write(self, path: Path) -> Path:
+        """Store it."""
+        return write_json(path, asdict(self))
 
 
 def read_ppi_result(path: Path) -> PPIResult | None:

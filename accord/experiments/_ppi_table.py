@@ -33,4 +33,5 @@ def _cell(values: Sequence[float]) -> str:
 
 
 def _against(values: Sequence[float], gnn: Sequence[float]) -> str:
-    return f"{_cell(values)} {'▲' if mean(values) > mean(gnn) else '▼'}"
+    gap = mean(values) - mean(gnn)
+    return f"{_cell(values)}{' ▲' if gap > 0 else ' ▼' if gap < 0 else ''}"

@@ -1,12 +1,12 @@
 """A row of the table of methods, and what came of it on one data set."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from accord.experiments._files import write_json
 from accord.methods import Recipe, preset_recipe
 
 
@@ -47,12 +47,8 @@ class Result:
         return f"{self.preset}-{self.benchmark.rstrip('*')}-{self.row}-{self.encoder}.json"
 
     def write(self, folder: Path) -> Path:
-        """Store it, whole or not at all."""
-        folder.mkdir(parents=True, exist_ok=True)
-        beside = folder / f".{self.name}.{os.getpid()}"
-        beside.write_text(json.dumps(asdict(self), indent=1) + "\n")
-        os.replace(beside, folder / self.name)
-        return folder / self.name
+        """Store it."""
+        return write_json(folder / self.name, asdict(self))
 
 
 def read_results(folder: Path) -> list[Result]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -10,9 +9,9 @@ from torch_geometric.data import Batch, Data
 
 from accord.errors import GraphError, InputTypeError
 from accord.graphs._checks import check_integer
+from accord.graphs._derived import Derived, Value
 from accord.graphs._topology import Topology, topology
 
-Value = TypeVar("Value")
 WHERE = "GraphBatch.collate"
 
 
@@ -27,7 +26,7 @@ class GraphBatch:
     topology: Topology
     y: Tensor | None = None  # [nodes] or [nodes, tasks]
     edge_attr: Tensor | None = None  # [edges, attributes]
-    _derived: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+    _derived: Derived = field(default_factory=Derived, init=False, repr=False)
 
     @classmethod
     def collate(cls, graphs: Sequence[Data]) -> "GraphBatch":
@@ -73,10 +72,7 @@ class GraphBatch:
 
         The key must name everything that `build` depends on beside the batch itself.
         """
-        if key not in self._derived:
-            self._derived[key] = build()
-        made: Value = self._derived[key]
-        return made
+        return self._derived.get(key, build)
 
     @property
     def num_nodes(self) -> int:

@@ -5,7 +5,6 @@ import operator
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,10 +19,10 @@ from accord.graphs._checks import (
     check_same_device,
     check_tensor,
 )
+from accord.graphs._derived import Derived, Value
 
 log = logging.getLogger("accord.graphs")
 
-Value = TypeVar("Value")
 NODE_KEYS = ("x", "pos", "batch")  # of a Data: one row for each node
 
 
@@ -81,7 +80,7 @@ class Topology:
     graph: Tensor  # [nodes]: which graph of the batch
     num_graphs: int
     notes: tuple[str, ...] = ()  # what had to be cleaned up, for people
-    _derived: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
 
     @property
     def num_edges(self) -> int:
@@ -95,10 +94,7 @@ class Topology:
 
     def cached(self, key: Hashable, build: Callable[[], Value]) -> Value:
         """What `build` makes of this topology, made once; the key names everything else that it depends on."""
-        if key not in self._derived:
-            self._derived[key] = build()
-        made: Value = self._derived[key]
-        return made
+        return self._derived.get(key, build)
 
     def carry(self, attributes: Tensor) -> Tensor:
         """Attributes of the input's columns -> attributes of the edges: those of the first occurrence."""

@@ -1,6 +1,6 @@
 """How the node and the edge network combine, and how the field is solved: a few numbers for each replica."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import torch
@@ -28,10 +28,10 @@ class Chosen:
     score: Tensor  # on validation data; NaN where nothing was chosen
 
     @classmethod
-    def plain(cls, num_replicas: int, sweeps: int) -> "Chosen":
-        """The paper's combination with the table's own sums, before anything was chosen."""
-        one = torch.ones(num_replicas)
-        return cls(one, one, one, 0 * one, one, 0 * one, sweeps * one, torch.full_like(one, torch.nan))
+    def unchosen(cls, candidate: Sequence[float], num_replicas: int) -> "Chosen":
+        """One candidate for all replicas, before anything was chosen."""
+        rows = torch.tensor(candidate).expand(num_replicas, -1)
+        return cls.from_rows(rows, torch.full((num_replicas,), torch.nan))
 
     @classmethod
     def from_rows(cls, rows: Tensor, score: Tensor) -> "Chosen":

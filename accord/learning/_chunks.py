@@ -170,7 +170,9 @@ def fitting_replicas(job: Job) -> int:
             return count
         taken.append(peak)
         free = available_memory(device)
-        if free is None or peak * count / few <= SHARE * free:  # what all share is counted for each, and yet it fits
+        # What all share is counted for each here, and yet it fits. On CPUs a peak says less: a process may have taken
+        # from its own reserves what others will have to ask the system for.
+        if free is None or (device.type == "cuda" and peak * count / few <= SHARE * free):
             return count
     assert free is not None
     each = max((taken[1] - taken[0]) / (PROBES[1] - PROBES[0]), 1.0)

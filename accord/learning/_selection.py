@@ -21,7 +21,8 @@ from accord.learning._memory import available_memory
 from accord.learning._ranking import rank
 
 CHUNK_BYTES = 2**28  # of edge tables solved at once; the sweeps hold a few times as much
-GPU_SHARE = 1 / 32  # of the memory that is free there: many launches of small kernels are slower than a few of large
+GPU_SHARE = 1 / 64  # of all memory there: many launches of small kernels are slower than a few of large
+GPU_ROOM = 16  # times as much must be free, or less is solved at once
 NORMALISERS = {"own": 0.0, "node": 1.0}  # share of the node network's marginals
 
 
@@ -113,4 +114,7 @@ def _chunk_bytes(device: torch.device) -> int:
     """How large the edge tables of candidates that are solved at once may be."""
     if device.type != "cuda":
         return CHUNK_BYTES
-    return max(CHUNK_BYTES, int(GPU_SHARE * (available_memory(device) or 0)))
+    whole = int(GPU_SHARE * torch.cuda.get_device_properties(device).total_memory)
+    free = available_memory(device) or 0
+    # By what is free only in need: which candidates are solved together may show in the last bits.
+    return max(CHUNK_BYTES, whole if GPU_ROOM * whole <= free else free // GPU_ROOM)

@@ -60,9 +60,9 @@ class StructuredProxyNetwork(Method):
         return self.recipe.training.max_epochs + (self.recipe.refinement.max_epochs if self.recipe.refinement else 0)
 
     def build(self, shape: Shape, replicas: Replicas) -> ProxyModel:
-        """An untrained model that combines its networks plainly."""
-        plain = Chosen.plain(replicas.count, self.recipe.grid.sweeps[0])
-        return ProxyModel(build_parts(self.recipe, shape, replicas), plain, self.recipe.damping)
+        """An untrained model that combines its networks by the first candidate."""
+        chosen = Chosen.unchosen(self.recipe.grid.candidates()[0], replicas.count)
+        return ProxyModel(build_parts(self.recipe, shape, replicas), chosen, self.recipe.damping)
 
     def fit(
         self,

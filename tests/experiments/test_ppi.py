@@ -49,7 +49,7 @@ def test_seeds_are_stored_as_they_come_and_shown_beside_the_paper(small, tmp_pat
     assert set(stored["scores"]) == {"gnn", "spn", "picked"}
     assert all(len(stored["scores"][way][name]) == 2 for way in stored["scores"] for name in ("accuracy", "f1"))
     assert f"{ppi_figure('accuracy', 'spn', 'gcn', 'ppi-1').mean:.1f}" in text
-    assert "rebuilt" in (tmp_path / "README.md").read_text()
+    assert "2 epochs" in (tmp_path / "README.md").read_text()
 
 
 def test_seeds_of_another_recipe_do_not_mix(small, tmp_path):

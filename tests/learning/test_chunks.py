@@ -82,6 +82,24 @@ def test_chunks_are_planned_by_what_a_few_replicas_take(small_memory):
     assert small_memory == [18]
 
 
+def test_one_measurement_is_enough_on_a_gpu_where_even_its_upper_bound_fits(monkeypatch):
+    """Two replicas stand for all if nothing were shared; on a CPU a second measurement is taken all the same."""
+    measured = []
+
+    def peak(work, device):
+        measured.append(device.type)
+        return FIXED + 2 * EACH
+
+    job = _chunks.Job(None, Replicas(SEEDS), RECIPE.training, TRAIN, VAL)
+    monkeypatch.setattr(_chunks, "peak_memory", peak)
+    for device, free, calls in (("cuda", 10**6, 1), ("cuda", 1000, 2), ("cpu", 10**6, 2)):
+        monkeypatch.setattr(_chunks.Job, "device", torch.device(device))
+        monkeypatch.setattr(_chunks, "available_memory", lambda device, free=free: free)
+        measured.clear()
+        _chunks.fitting_replicas(job)
+        assert len(measured) == calls
+
+
 def test_a_chunk_that_does_not_fit_is_halved_and_tried_again(monkeypatch):
     fits, sizes = Trainer.train_epoch, []
 

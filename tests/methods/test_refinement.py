@@ -1,6 +1,8 @@
 """Refinement goes on from the proxy's solution, and never gives up validation accuracy for it."""
 
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 
 import pytest
 import torch
@@ -14,10 +16,11 @@ from accord.evaluation import graph_accuracy
 from accord.graphs import GraphBatch
 from accord.inference import eliminate_beliefs
 from accord.learning import PartOptions, RefinementOptions, Replicas, TrainingOptions
-from accord.methods import Recipe, Shape, StructuredProxyNetwork
+from accord.methods import METHODS, Recipe, Shape, StructuredProxyNetwork
 
 TRAIN, VAL, TEST = made_trees(60, 0, states=3), made_trees(30, 1, states=3), made_trees(60, 2, states=3)
 SHAPE = Shape(3, 3)
+MODULES = {"spn": "_spn", "gmnn": "_gmnn", "smooth": "_smoothing"}
 RECIPE = Recipe(
     encoder=MLP(hidden=8),
     edge_encoder=GCN(hidden=8),
@@ -63,6 +66,26 @@ def test_without_the_proxy_the_game_starts_from_untrained_networks():
     model = StructuredProxyNetwork(alone, "graph").fit(TRAIN, VAL, SHAPE, Replicas((0,)))
     assert not any("node_loss" in row for row in model.history)
     assert model.history[-1]["field_score"] > model.history[0]["node_score"]
+    first = alone.grid.candidates()[0]  # untrained networks are no ground for a choice
+    assert [float(values[0]) for values in model.chosen.tensors().values()][:-1] == pytest.approx(first)
+    assert model.chosen.score.isnan().all()
+
+
+@pytest.mark.parametrize("method", ["spn", "gmnn", "smooth"])
+def test_choices_after_training_are_deterministic_where_that_is_asked_for(method, monkeypatch):
+    seen = []
+
+    def noted(*given, wrapped):
+        seen.append(torch.are_deterministic_algorithms_enabled())
+        return wrapped(*given)
+
+    module = import_module(f"accord.methods.{MODULES[method]}")
+    name = "choose_combination" if method == "spn" else "rank"
+    monkeypatch.setattr(module, name, partial(noted, wrapped=getattr(module, name)))
+    recipe = replace(RECIPE, training=replace(RECIPE.training, max_epochs=1, deterministic=True))
+    METHODS[method](recipe, "graph").fit(TRAIN, VAL, SHAPE, Replicas((0,)))
+    assert seen and all(seen)
+    assert not torch.are_deterministic_algorithms_enabled()
 
 
 def test_a_refined_run_that_was_stopped_goes_on(tmp_path):

@@ -129,8 +129,8 @@ def six_labels_section(six: dict) -> str:
     return "\n\n".join(
         [
             "## Six labels of PPI-1",
-            f"Largest relative gap of the losses of the first {EARLY} updates between six labels at once and each alone, "
-            f"float32: {early}. After 400 updates (SAGE, tf32):",
+            f"Largest relative gap of the losses of the first {EARLY} updates between six labels at once and each "
+            f"alone, float32: {early}. After 400 updates (SAGE, tf32):",
             table(head, rows),
             *said,
         ]

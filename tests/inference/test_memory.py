@@ -158,4 +158,5 @@ def test_memory_is_what_was_said(backend, states, edges, graphs):
     peak, said = map(int, done.stdout.split())
     assert 0.7 * said < peak < 1.3 * said
     if backend == "native" and states == 3:
-        assert peak < 2 * 4 * edges * (states**2 + 2 * states)
+        # With the field itself (16 bytes an edge beside its tables) less than twice the tables and messages.
+        assert peak < 1.1 * 4 * edges * (states**2 + 2 * states)

@@ -18,6 +18,8 @@ from accord.inference.kernels._native_build import BuildError, load_library
 log = logging.getLogger("accord.inference")
 
 MAX_STATES = 64  # as in native/sweep.hpp
+MAX_REDUCED = 8  # states up to which tables are held without their last row and column, as in native/reduced.hpp
+LARGE_GRAPH = 2048  # edges from which on a graph is solved on its own, as in native/plan.hpp
 MAX_EDGES = 2**30  # edges and rows are numbered with 32 bits
 MAX_TOTALS = 2**35  # bytes of the totals, which are addressed with 32 bits in steps of 8 bytes
 FUNCTIONS = {torch.float32: "accord_propagate_float32", torch.float64: "accord_propagate_float64"}
@@ -71,24 +73,37 @@ def unavailable() -> str | None:
 def needed_bytes(problem: Problem) -> int:
     """Memory that `solve` takes on top of the problem: messages given back; tables, messages and totals of its own.
 
-    For fields without forbidden pairs and of moderate span; others take up to half as much again for tables of two and
-    three states, and little more for larger ones. Graphs and replicas are solved one after the other.
+    For fields without forbidden pairs and of moderate span; others take up to three times as much with few states, and
+    little more with many. Graphs and replicas are solved one after the other.
     """
     replicas, num_nodes, states = problem.node.shape
     num_edges, each = problem.edge.shape[-3], problem.node.element_size()
-    table, message = (1, 3) if states == 2 else (states**2, 2 * max(states - 1, 1))  # two states: with their biases
+    if not num_edges:
+        return 0
+    one_graph = problem.num_graphs == 1
+    largest = num_edges if one_graph else int(torch.bincount(problem.edge_graph).max())
+    table, message = states**2, 2 * max(states - 1, 1)
+    if states == 2:
+        table, message = 1, 4  # with biases
+    elif states <= MAX_REDUCED and largest >= LARGE_GRAPH:
+        table = (states - 1) ** 2
     padded = 1 if states == 2 else 1 << (states - 1).bit_length() if states <= 8 else -(-states // 16) * 16
-    edge = (table + message + int(problem.appearance.shape[0] > 1)) * each
-    # While a graph's edges are put in order, two lists of records exist, but not yet the tables.
-    held = max(2 * 12 * num_edges, edge * num_edges + 3 * num_nodes * padded * each)
-    handed_over = 0
-    if problem.num_graphs == 1:
-        handed_over = 8 * num_edges  # graph numbers, which are not there for a single graph
-    elif num_edges:
-        largest = int(torch.bincount(problem.edge_graph).max())
-        held = min(held, held * largest * torch.get_num_threads() // num_edges)  # a thread has a graph of its own
-    numbered = (3 + 1) * 4 * num_edges  # edge, source, target and the order of edges in 32 bits
-    return int(handed_over + numbered + held + replicas * 2 * num_edges * states * each)
+    message += int(problem.appearance.shape[0] > 1)
+    totals = 3 * num_nodes * padded * each
+    given_back = replicas * 2 * num_edges * states * each
+    numbered = 3 * 4 * num_edges  # edge, source and target in 32 bits
+    # While edges are put in order there are their order and two lists of records, but no tables yet.
+    planning = numbered + (1 + 2 * 3) * 4 * largest + 4 * num_edges * (not one_graph)
+    own = table * each * num_edges + totals
+    if one_graph:
+        # Tables and totals go before the last replica's messages are written.
+        most = given_back + max(own - given_back // replicas, 0)
+        return int(max(planning, numbered + message * each * num_edges + most))
+    # A thread has a graph of its own, unless that is so large that all work on it together.
+    threads = torch.get_num_threads()
+    graphs = 1 if 4 * threads * largest > num_edges * replicas else threads
+    held = min(own + message * each * num_edges, (own + message * each * num_edges) * graphs * largest // num_edges)
+    return int(max(planning, numbered + held + given_back))
 
 
 def solve(problem: Problem) -> Solution:
@@ -111,7 +126,7 @@ def solve(problem: Problem) -> Solution:
     inputs = {
         "source": problem.arcs.edge_index[0].contiguous(),
         "target": problem.arcs.edge_index[1].contiguous(),
-        "graph": problem.edge_graph.contiguous(),
+        "graph": problem.edge_graph.contiguous() if problem.num_graphs > 1 else None,
         "node": node.contiguous(),
         "edge": edge.contiguous(),
         "appearance": appearance.contiguous() if weighted else None,

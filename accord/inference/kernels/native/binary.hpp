@@ -71,6 +71,7 @@ template <class R, Form FORM> void sweep_binary(const Sweep<R>& s, int64_t first
     const Lanes<R> one = splat(R(1));
     R* new_totals = s.totals + 1;
     Lanes<R> most{}, bar = LINEAR ? one : Lanes<R>{};  // largest change so far, and what a ratio must do to exceed it
+    if (!(s.enough > 0)) most = bar = splat(INF<R>);
     for (int64_t block = first; block < last; ++block) {
         const uint32_t live = s.live[block];
         if (!live) continue;
@@ -129,6 +130,7 @@ template <class R, Form FORM> void sweep_binary(const Sweep<R>& s, int64_t first
             }
             if (s.residual_step == 0) most = splat(reduce_max<R>(most));  // one graph: only the maximum counts
             bar = LINEAR ? exp_positive(most) : most;
+            if (s.residual_step == 0 && most[0] > s.enough) most = bar = splat(INF<R>);
         }
         if (s.residual_step != 0) store(s.residual + block * s.residual_step, most);
         if (s.weights)

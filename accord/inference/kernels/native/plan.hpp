@@ -53,14 +53,16 @@ constexpr int MAX_TEAM = 16;               // threads on one graph: beyond, wait
 
 class Planner {
   public:
+    // `graph` may be null where there is only one.
     Planner(const Sizes& sizes, const int64_t* source, const int64_t* target, const int64_t* graph)
         : sizes(sizes), source(source), target(target), row_of(sizes.nodes, -1) {
+        const auto graph_of = [&](int64_t e) { return graph ? graph[e] : 0; };
         std::vector<int64_t> start(sizes.graphs + 1, 0);
-        for (int64_t e = 0; e < sizes.edges; ++e) ++start[graph[e] + 1];
+        for (int64_t e = 0; e < sizes.edges; ++e) ++start[graph_of(e) + 1];
         std::partial_sum(start.begin(), start.end(), start.begin());
         order.resize(sizes.edges);
         std::vector<int64_t> next(start.begin(), start.end() - 1);
-        for (int64_t e = 0; e < sizes.edges; ++e) order[next[graph[e]]++] = int32_t(e);
+        for (int64_t e = 0; e < sizes.edges; ++e) order[next[graph_of(e)]++] = int32_t(e);
 
         reserve();
         for (int64_t g = 0; g < sizes.graphs; ++g) {

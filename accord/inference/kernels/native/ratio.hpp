@@ -8,7 +8,7 @@
 //   messages [2][states - 1][lanes]
 //   totals   [rows][2][padded]          exp(total - max) ("max": total) of the sweep before; logs of the new sum
 #pragma once
-#include "sweep.hpp"
+#include "reduced.hpp"
 
 template <class R> constexpr R NARROW = sizeof(R) == 4 ? R(30) : R(300);
 template <class R> constexpr R UNUSED = sizeof(R) == 4 ? R(-1e30) : R(-1e300);  // total of a state that is padding
@@ -91,30 +91,39 @@ template <class R, bool MAX> INLINE void damp(R damping, int rest, const R* befo
     }
 }
 
+template <class R> INLINE R exp_or_infinite(R x) { return x > 2 * NARROW<R> ? INF<R> : exp_positive(splat(x))[0]; }
+
 // Largest change of the log-messages of an arc, as a factor ("max": as a difference), from its ratios before and after
-// and `high` and `low`, the most that one of them, or the last state's 1, was multiplied by.
+// and `high` and `low`, the most that one of them, or the last state's 1, was multiplied by. Both were stored without
+// their biases, where these are given.
 template <class R, bool MAX>
-INLINE Lanes<R> largest_change(int rest, const R* before, const Lanes<R>* after, Lanes<R> high, Lanes<R> low) {
+INLINE Lanes<R> largest_change(int rest, const R* before, const Lanes<R>* after, Lanes<R> high, Lanes<R> low,
+                               const R* biases) {
     constexpr int W = WIDTH<R>;
     Lanes<R> old_level = splat(R(!MAX)), new_level = old_level;
     for (int k = 0; k < rest; ++k) {
-        const Lanes<R> old = load(before + k * W);
-        old_level = MAX ? larger<R>(old_level, old) : old_level + old;
-        new_level = MAX ? larger<R>(new_level, after[k]) : new_level + after[k];
+        Lanes<R> pair[2] = {load(before + k * W), after[k]};
+        if (biases) {
+            const Lanes<R> bias = load(biases + k * W);
+            for (Lanes<R>& one : pair) one = MAX ? one + bias : one * exp_positive(bias);
+        }
+        old_level = MAX ? larger<R>(old_level, pair[0]) : old_level + pair[0];
+        new_level = MAX ? larger<R>(new_level, pair[1]) : new_level + pair[1];
     }
     if constexpr (MAX) return larger<R>(high - (new_level - old_level), (new_level - old_level) - low);
     const Lanes<R> scale = old_level * reciprocal<R>(new_level);
     return larger<R>(high * scale, reciprocal<R>(low * scale));
 }
 
-template <class R, int K, bool MAX> void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
+template <class R, int K, bool MAX, bool REDUCED> void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
     constexpr int W = WIDTH<R>, P = K > 0 ? pad(K) : 0, Q = K > 0 ? pad(K - 1) : 0, ROOM = K > 0 ? P : MAX_STATES;
     const Sweep<R> s = given;  // a copy that no store can change, so that it stays in registers
     const int states = K > 0 ? K : s.states, rest = states - 1, padded = K > 0 ? P : s.padded;
     const int written = K > 0 ? Q : (rest + W - 1) / W * W;
     R* new_totals = s.totals + padded;
     const Lanes<R> none = splat(R(!MAX));  // no change
-    Lanes<R> most = none;
+    const R enough = MAX ? s.enough : exp_or_infinite(s.enough);
+    Lanes<R> most = s.enough > 0 ? none : splat(INF<R>);
     constexpr bool SMALL = Q > 0 && Q < W;
     Pending<R, SMALL ? Q : 1> pending;
     for (int64_t block = first; block < last; ++block) {
@@ -142,8 +151,10 @@ template <class R, int K, bool MAX> void sweep_ratios(const Sweep<R>& given, int
             }
         }
         pending.add_to(new_totals);
-        const R* table = s.tables + block * states * states * W;
-        table_pass<R, K, MAX>(states, table, cavity[0], cavity[1], said[0], said[1]);
+        if constexpr (REDUCED)
+            reduced_pass<R, K, MAX>(s.tables + block * rest * rest * W, cavity[0], cavity[1], said[0], said[1]);
+        else
+            table_pass<R, K, MAX>(states, s.tables + block * states * states * W, cavity[0], cavity[1], said[0], said[1]);
 #pragma GCC unroll 2
         for (int side = 0; side < 2; ++side) {
             const Lanes<R> level = MAX ? said[side][rest] : reciprocal<R>(said[side][rest]);
@@ -159,25 +170,33 @@ template <class R, int K, bool MAX> void sweep_ratios(const Sweep<R>& given, int
                     said[side][k] = change ? said[side][k] : load(messages + (side * rest + k) * W);
         }
 
-        Lanes<R> high[2] = {none, none}, low[2] = {none, none}, above[2];
-        if (s.residual_step != 0) most = none;
+        if (most[0] < INF<R>) {
+            Lanes<R> high[2] = {none, none}, low[2] = {none, none}, above[2];
+            if (s.residual_step != 0) most = none;
 #pragma GCC unroll 2
-        for (int side = 0; side < 2; ++side) {
-#pragma GCC unroll 8
-            for (int k = 0; k < rest; ++k) {
-                const Lanes<R> step = MAX ? said[side][k] - load(messages + (side * rest + k) * W)
-                                          : said[side][k] * inverse[side][k];
-                high[side] = larger<R>(high[side], step), low[side] = smaller<R>(low[side], step);
-            }
-            above[side] = MAX ? high[side] - low[side] : high[side] - low[side] * most;
-        }
-        // No log-message changes by more than the ratios do among themselves: most blocks cannot raise the maximum.
-        if (any_above<R>(larger<R>(above[0], above[1]), MAX ? most : Lanes<R>{})) {
             for (int side = 0; side < 2; ++side) {
-                const R* before = messages + side * rest * W;
-                most = larger<R>(most, largest_change<R, MAX>(rest, before, said[side], high[side], low[side]));
+#pragma GCC unroll 8
+                for (int k = 0; k < rest; ++k) {
+                    const Lanes<R> step = MAX ? said[side][k] - load(messages + (side * rest + k) * W)
+                                              : said[side][k] * inverse[side][k];
+                    high[side] = larger<R>(high[side], step), low[side] = smaller<R>(low[side], step);
+                }
+                above[side] = MAX ? high[side] - low[side] : high[side] - low[side] * most;
             }
-            if (s.residual_step == 0) most = splat(reduce_max<R>(most));  // one graph: only the maximum counts
+            // No log-message changes by more than the ratios do among themselves: most blocks cannot raise the maximum.
+            if (any_above<R>(larger<R>(above[0], above[1]), MAX ? most : Lanes<R>{})) {
+                alignas(64) R biases[REDUCED ? 2 * (K - 1) * W : 1];
+                if constexpr (REDUCED) find_biases(given, block, biases);
+                for (int side = 0; side < 2; ++side) {
+                    const int64_t at = side * rest * W;
+                    most = larger<R>(most, largest_change<R, MAX>(rest, messages + at, said[side], high[side], low[side],
+                                                                  REDUCED ? biases + at : nullptr));
+                }
+                if (s.residual_step == 0) {  // one graph: only the maximum counts, and only until it is enough
+                    const R found = reduce_max<R>(most);
+                    most = splat(found > enough ? INF<R> : found);
+                }
+            }
         }
         if (s.residual_step != 0) store(s.residual + block * s.residual_step, MAX ? most : log(most));
 

@@ -15,10 +15,14 @@ template <class R> class Solver {
     // Numbers in one of the two halves of a row of totals.
     static int padded_states(int states, Way way) {
         if (way == Way::BINARY) return 1;
-        if (way == Way::RATIO && states <= 8) return pad(states);
+        if (way != Way::LOGS && states <= MAX_REDUCED) return pad(states);
         return (states + W - 1) / W * W;
     }
-    static Way quickest(int states) { return states == 1 ? Way::LOGS : states == 2 ? Way::BINARY : Way::RATIO; }
+    static Way quickest(int states, bool one_graph) {
+        if (states <= 2) return states == 2 ? Way::BINARY : Way::LOGS;
+        // Small graphs side by side need the change of every message, and so all biases in every sweep.
+        return one_graph && states <= MAX_REDUCED ? Way::REDUCED : Way::RATIO;
+    }
 
     void reserve(const Unit& unit, Way way) {
         const int64_t blocks = unit.blocks(), width = (way == Way::LOGS ? 2 : 1) * padded_states(K, way);
@@ -36,12 +40,14 @@ template <class R> class Solver {
         zeros.assign(K * K, R(0));
     }
 
-    // All of a team call this together; the result is the same for every member.
-    void solve(const Unit& unit, int64_t replica, const Team& team, std::atomic<int64_t>& stuck_arc) {
+    // All of a team call this together; the result is the same for every member. After the `last` nothing more will
+    // be solved: what messages are not made of is given back before there are messages twice.
+    void solve(const Unit& unit, int64_t replica, const Team& team, std::atomic<int64_t>& stuck_arc, bool last) {
         setup(unit, replica, team);
         if (unit.one_graph()) sweep_graph(unit, replica, team);
         else sweep_bundle(unit, replica);
         team.wait();
+        if (last && team.rank == 0) tables.release(), totals.release(), base.release(), return_freed(a.edges);
         const int64_t lane = std::max({stuck[0], stuck[1], stuck[2]});
         if (lane >= 0) {
             const int64_t edge = plan.edge[unit.first_block * W + lane / 2];
@@ -73,21 +79,23 @@ template <class R> class Solver {
 
     // ---- set-up
 
-    int table_numbers(Way way) const { return way == Way::BINARY ? 1 : K * K; }
+    int table_numbers(Way way) const {
+        return way == Way::BINARY ? 1 : way == Way::REDUCED ? (K - 1) * (K - 1) : K * K;
+    }
     int message_numbers(Way way) const { return way == Way::LOGS ? K : K - 1; }
 
     // Most problems can be solved the quickest way; what was loaded tells.
     void setup(const Unit& unit, int64_t replica, const Team& team) {
         if (team.rank == 0) {
             stuck[0] = stuck[1] = stuck[2] = -1;
-            choose(unit, quickest(K), a.best ? Form::MAX : Form::LINEAR);
+            choose(unit, quickest(K, unit.one_graph()), a.best ? Form::MAX : Form::LINEAR);
         }
         load(unit, replica, team);
-        if (found_barred || found_wide) {
+        while (found_barred || found_wide) {
             team.wait();
             if (team.rank == 0) {
-                if (found_barred || K > 2) choose(unit, Way::LOGS, form);
-                else choose(unit, Way::BINARY, Form::LOGS);
+                if (way == Way::BINARY && !found_barred) choose(unit, Way::BINARY, Form::LOGS);
+                else choose(unit, way == Way::REDUCED && !found_barred ? Way::RATIO : Way::LOGS, form);
             }
             load(unit, replica, team);
         }
@@ -102,28 +110,30 @@ template <class R> class Solver {
         s.source = plan.source.data() + unit.first_block * W, s.target = plan.target.data() + unit.first_block * W;
         s.tables = tables.get(), s.messages = messages.get(), s.totals = totals.get();
         s.weights = a.appearance ? weights.get() : nullptr, s.biases = biases.get();
-        s.in_logs = in_logs.get(), s.live = live.get();
+        s.in_logs = in_logs.get(), s.live = live.get(), s.edges = plan.edge.data() + unit.first_block * W;
         s.damping = R(a.damping);
         s.prefetch = unit.rows() * s.stride * int64_t(sizeof(R)) > OWN_CACHE;
     }
 
     void load(const Unit& unit, int64_t replica, const Team& team) {
+        if (team.rank == 0) s.potentials = static_cast<const R*>(a.edge) + replica * a.edges * K * K;
         team.wait();
         bool barred = false, wide = false;
         for (int64_t b = team.begin(unit.blocks()); b < team.end(unit.blocks()); ++b) {
             const int32_t* edges = plan.edge.data() + (unit.first_block + b) * W;
+            if (b + 2 < unit.blocks()) prefetch_tables(s.potentials, K, edges + 2 * W);
             live.get()[b] = plan.live[unit.first_block + b];
             if (a.appearance) {
                 const R* from = static_cast<const R*>(a.appearance);
                 if (a.appearance_replicas > 1) from += replica * a.edges;
                 for (int l = 0; l < W; ++l) weights.get()[b * W + l] = edges[l] < 0 ? R(1) : from[edges[l]];
             }
-            for (const Kind kind : {load_table(replica, b, edges), load_messages(replica, b, edges)})
+            for (const Kind kind : {load_table(b, edges), load_messages(replica, b, edges)})
                 barred |= kind.barred, wide |= kind.wide;
         }
         // Where the way is already that of logs, nothing is too wide, and infinities are counted.
         if (barred && way != Way::LOGS) found_barred = true;
-        if (wide && way != Way::LOGS && form == Form::LINEAR) found_wide = true;
+        if (wide && (way == Way::REDUCED || (way != Way::LOGS && form == Form::LINEAR))) found_wide = true;
         team.wait();
     }
     struct Kind {
@@ -131,12 +141,12 @@ template <class R> class Solver {
     };
 
     // Tables of a block's edges, lane by lane, ready for the sweep.
-    Kind load_table(int64_t replica, int64_t block, const int32_t* edges) {
-        const R* tables_in = static_cast<const R*>(a.edge) + replica * a.edges * K * K;
+    Kind load_table(int64_t block, const int32_t* edges) {
         const R* rows[W];
-        for (int l = 0; l < W; ++l) rows[l] = edges[l] < 0 ? zeros.data() : tables_in + int64_t(edges[l]) * K * K;
+        for (int l = 0; l < W; ++l) rows[l] = edges[l] < 0 ? zeros.data() : s.potentials + int64_t(edges[l]) * K * K;
         R* table = tables.get() + block * table_numbers(way) * W;
         if (way == Way::BINARY) return load_half(block, rows, table);
+        if (way == Way::REDUCED) return load_reduced(block, rows, table);
         const Lanes<R> divisor = a.appearance ? ::load(weights.get() + block * W) : splat(R(1));
         Lanes<R> high = splat(-INF<R>), low = splat(INF<R>);
         Mask<R> forbidden{};
@@ -188,9 +198,32 @@ template <class R> class Solver {
         return {any<R>(forbidden), any<R>(magnitude<R>(half) > NARROW_HALF<R>)};
     }
 
+    Kind load_reduced(int64_t block, const R* const* rows, R* table) {
+        const int last = K - 1;
+        Mask<R> forbidden{}, wide{};
+        Lanes<R> p[MAX_REDUCED][MAX_REDUCED], high = splat(-INF<R>), low = splat(INF<R>);
+        for (int n = 0; n < K * K; ++n) {
+            Lanes<R>& value = p[n / K][n % K];
+            for (int l = 0; l < W; ++l) value[l] = rows[l][n];
+            forbidden |= value == -INF<R>;
+            if (a.appearance) value /= ::load(weights.get() + block * W);
+            high = larger<R>(high, value), low = smaller<R>(low, value);
+        }
+        wide = high - low > NARROW<R>;
+        for (int i = 0; i < last; ++i)
+            for (int j = 0; j < last; ++j) {
+                const Lanes<R> value = (p[i][j] - p[i][last]) - (p[last][j] - p[last][last]);
+                wide |= magnitude<R>(value) > NARROW<R>;
+                store(table + (i * last + j) * W, a.best ? value : exp_positive(value));
+            }
+        return {any<R>(forbidden), any<R>(wide)};
+    }
+
     Kind load_messages(int64_t replica, int64_t block, const int32_t* edges) {
         const R* from = static_cast<const R*>(a.start) + (a.start ? replica * 2 * a.edges * K : 0);
         Mask<R> forbidden{}, wide{};
+        alignas(64) R bias[2 * MAX_REDUCED * W];
+        if (way == Way::REDUCED) find_biases(s, block, bias);
         for (int side = 0; side < 2; ++side) {
             Lanes<R> values[MAX_STATES];
             for (int k = 0; k < K; ++k) {
@@ -210,8 +243,10 @@ template <class R> class Solver {
             else normalise<R, false>(K, values);
             for (int k = 0; k < message_numbers(way); ++k) {
                 Lanes<R> value = values[k];
-                if (way == Way::RATIO) {
+                if (way != Way::LOGS) {
                     value -= values[K - 1];
+                    wide |= magnitude<R>(value) > NARROW<R>;
+                    if (way == Way::REDUCED) value -= ::load(bias + (side * (K - 1) + k) * W);
                     wide |= magnitude<R>(value) > NARROW<R>;
                     if (!a.best) value = exp_positive(value);
                 }
@@ -239,7 +274,7 @@ template <class R> class Solver {
             const int32_t node = plan.row_node[unit.first_row + row];
             R* to = base.get() + row * width;
             std::fill_n(to, width, R(0));
-            if (way == Way::RATIO) std::fill_n(to + K, padded - K, UNUSED<R>);
+            if (way == Way::REDUCED || way == Way::RATIO) std::fill_n(to + K, padded - K, UNUSED<R>);
             if (node < 0) continue;
             const R* from = nodes + int64_t(node) * K;
             if (way == Way::BINARY) {
@@ -271,18 +306,24 @@ template <class R> class Solver {
     R* new_totals(int64_t row) { return totals.get() + row * s.stride + s.stride / 2; }
     void collect_block(int64_t block) {
         const Lanes<R> weight = a.appearance ? ::load(weights.get() + block * W) : splat(R(1));
+        const bool shifted = way == Way::BINARY || way == Way::REDUCED;
+        alignas(64) R biased[2 * MAX_REDUCED * W];
+        if (way == Way::BINARY) std::copy_n(biases.get() + block * 2 * W, 2 * W, biased);
+        if (way == Way::REDUCED && a.start) find_biases(s, block, biased);
         for (int side = 0; side < 2; ++side) {
             const int32_t* ends = (side == 0 ? s.target : s.source) + block * W;
             for (int k = 0; k < message_numbers(way); ++k) {
                 Lanes<R> value = ::load(messages.get() + ((block * 2 + side) * message_numbers(way) + k) * W);
                 if (way != Way::LOGS && form == Form::LINEAR) value = log(value);
-                const bool shifted = way == Way::BINARY;
-                const Lanes<R> bias = shifted ? weight * ::load(biases.get() + (block * 2 + side) * W) : Lanes<R>{};
+                // Messages that say nothing are their bias, which need not be looked up again.
+                const int64_t at = (side * (K - 1) + k) * W;
+                if (way == Way::REDUCED && !a.start) store(biased + at, -value);
+                const Lanes<R> bias = shifted ? weight * ::load(biased + at) : Lanes<R>{};
                 const Mask<R> out = value == -INF<R>;
                 value = weight * finite<R>(value) + bias;
                 for (int l = 0; l < W; ++l) {
                     new_totals(ends[l])[k] += value[l];
-                    if (shifted) base.get()[ends[l]] += bias[l];
+                    if (shifted) base.get()[ends[l] * (s.stride / 2) + k] += bias[l];
                     if (way == Way::LOGS && out[l]) new_totals(ends[l])[padded + k] += 1;
                 }
             }
@@ -327,6 +368,8 @@ template <class R> class Solver {
             const int parity = int(done % 2);
             R* rows = residual.get() + parity * tiles * W;
             mine.stuck = &stuck[parity];
+            // Before the last sweep, what counts is whether something still moves; how much is told of the last only.
+            mine.enough = done + 1 < a.max_sweeps ? R(a.tolerance) : INF<R>;
             for_tiles(unit, team, [&](int round, int tile, Tile range, int64_t number) {
                 if (round == 0) advance_group(kernel, unit, tile);
                 mine.residual = rows + number * W;
@@ -350,7 +393,7 @@ template <class R> class Solver {
         counts.assign(graphs, -1);  // -1: still moving
         for (int64_t g = 0; g < graphs; ++g) report(replica, names[g], INF<R>, 0);
         int64_t moving = graphs;
-        s.residual = residual.get(), s.residual_step = W, s.stuck = &stuck[0];
+        s.residual = residual.get(), s.residual_step = W, s.stuck = &stuck[0], s.enough = INF<R>;
         for (int64_t done = 1; done <= a.max_sweeps && moving > 0 && std::max(stuck[0], stuck[2]) < 0; ++done) {
             advance_group(kernel, unit, 0);
             std::fill_n(residual.get(), blocks * W, R(0));
@@ -380,6 +423,8 @@ template <class R> class Solver {
     void write_block(const Unit& unit, int64_t replica, int64_t block) {
         const int32_t* edges = plan.edge.data() + (unit.first_block + block) * W;
         R* out = static_cast<R*>(a.messages) + replica * 2 * a.edges * K;
+        alignas(64) R bias[2 * MAX_REDUCED * W];
+        if (way == Way::REDUCED) find_biases(s, block, bias);
         for (int side = 0; side < 2; ++side) {
             alignas(64) R logs[MAX_STATES * W];
             const R* from = messages.get() + (block * 2 + side) * message_numbers(way) * W;
@@ -391,9 +436,10 @@ template <class R> class Solver {
                 store(logs, zero - larger<R>(ratio, zero) - rest);
                 store(logs + W, zero - larger<R>(-ratio, zero) - rest);
                 from = logs;
-            } else if (way == Way::RATIO) {
+            } else if (way != Way::LOGS) {
                 Lanes<R> values[MAX_STATES];
                 for (int k = 0; k < K - 1; ++k) values[k] = a.best ? ::load(from + k * W) : log(::load(from + k * W));
+                for (int k = 0; way == Way::REDUCED && k < K - 1; ++k) values[k] += ::load(bias + (side * (K - 1) + k) * W);
                 values[K - 1] = Lanes<R>{};
                 if (a.best) normalise<R, true>(K, values);
                 else normalise<R, false>(K, values);

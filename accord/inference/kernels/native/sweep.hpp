@@ -31,10 +31,13 @@ template <class R> struct Sweep {
     R* totals;
     const R* weights;        // [blocks][lanes]: appearance probabilities; null where all are 1
     const R* biases;         // [blocks][2][lanes]: two states only
+    const R* potentials;     // [edges][states][states] of the input: where biases of more states are looked up
+    const int32_t* edges;    // [blocks][lanes]: edges of the input, -1 in empty lanes
     const uint8_t* in_logs;  // [blocks]: tables held as logs
     const uint32_t* live;    // [blocks]: lanes that may change
     R* residual;             // [blocks or 1][lanes]: largest change of a log-message so far
     int64_t residual_step;   // 0: one row for all blocks
+    R enough;                // a change beyond this need not be known: it is told as any larger number
     R damping;
     int64_t* stuck;          // set to a lane whose message has no state left
     bool prefetch;           // the totals do not stay in cache by themselves

@@ -10,6 +10,16 @@
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+// What was freed goes back to the system, and not only lists beyond 32 MB, as glibc has it: others may need it.
+inline void return_freed(int64_t edges) {
+#if defined(__GLIBC__)
+    if (edges >= int64_t(1) << 18) malloc_trim(0);
+#endif
+}
 
 // Memory that only grows, aligned for vectors, in large pages where the system has them.
 template <class T> class Buffer {
@@ -29,6 +39,7 @@ template <class T> class Buffer {
         }
         return held.get();
     }
+    void release() { held.reset(), room = 0; }
     T* get() const { return held.get(); }
 
   private:

@@ -19,27 +19,30 @@ extern "C" struct Arguments {
 };
 
 // How a unit is solved: what its messages are, and what runs over them.
-enum class Way { BINARY, RATIO, LOGS };
+enum class Way { BINARY, REDUCED, RATIO, LOGS };
 
 template <class R> struct Kernel {
     void (*sweep)(const Sweep<R>&, int64_t first, int64_t last);
     void (*advance)(R* totals, const R* base, int64_t first, int64_t last, int padded);
 };
 template <class R, Form FORM> Kernel<R> binary_kernel() { return {sweep_binary<R, FORM>, advance_binary<R, FORM>}; }
-template <class R, int K, bool MAX> Kernel<R> ratio_kernel() {
-    return {sweep_ratios<R, K, MAX>, advance<R, K == 0 ? 0 : pad(K), MAX>};
+template <class R, int K, bool MAX> Kernel<R> ratio_kernel(Way way) {
+    constexpr auto advance_rows = advance<R, K == 0 ? 0 : pad(K), MAX>;
+    if constexpr (K > 0)
+        if (way == Way::REDUCED) return {sweep_ratios<R, K, MAX, true>, advance_rows};
+    return {sweep_ratios<R, K, MAX, false>, advance_rows};
 }
 template <class R, bool MAX> Kernel<R> kernel_for(int states, Way way, Form form) {
     if (way == Way::LOGS) return {sweep_logs<R, MAX>, advance<R, 0, true>};
     switch (states) {
         case 2: return MAX ? binary_kernel<R, Form::MAX>()
                            : form == Form::LINEAR ? binary_kernel<R, Form::LINEAR>() : binary_kernel<R, Form::LOGS>();
-        case 3: return ratio_kernel<R, 3, MAX>();
-        case 4: return ratio_kernel<R, 4, MAX>();
-        case 5: return ratio_kernel<R, 5, MAX>();
-        case 6: return ratio_kernel<R, 6, MAX>();
-        case 7: return ratio_kernel<R, 7, MAX>();
-        case 8: return ratio_kernel<R, 8, MAX>();
-        default: return ratio_kernel<R, 0, MAX>();
+        case 3: return ratio_kernel<R, 3, MAX>(way);
+        case 4: return ratio_kernel<R, 4, MAX>(way);
+        case 5: return ratio_kernel<R, 5, MAX>(way);
+        case 6: return ratio_kernel<R, 6, MAX>(way);
+        case 7: return ratio_kernel<R, 7, MAX>(way);
+        case 8: return ratio_kernel<R, 8, MAX>(way);
+        default: return ratio_kernel<R, 0, MAX>(way);
     }
 }

@@ -186,7 +186,10 @@ template <class R, int K, bool MAX, bool REDUCED> void sweep_ratios(const Sweep<
             // No log-message changes by more than the ratios do among themselves: most blocks cannot raise the maximum.
             if (any_above<R>(larger<R>(above[0], above[1]), MAX ? most : Lanes<R>{})) {
                 alignas(64) R biases[REDUCED ? 2 * (K - 1) * W : 1];
-                if constexpr (REDUCED) find_biases(given, block, biases);
+                if constexpr (REDUCED) {
+                    prefetch_tables(given.potentials, K, given.edges + block * W);
+                    find_biases(given, block, biases);
+                }
                 for (int side = 0; side < 2; ++side) {
                     const int64_t at = side * rest * W;
                     most = larger<R>(most, largest_change<R, MAX>(rest, messages + at, said[side], high[side], low[side],

@@ -27,7 +27,6 @@ template <class R> __attribute__((noinline)) void find_biases(const Sweep<R>& s,
     constexpr int W = WIDTH<R>;
     const int K = s.states, last = K - 1;
     const int32_t* edges = s.edges + block * W;
-    prefetch_tables(s.potentials, K, edges);
     R *along = biases, *against = biases + last * W;
     for (int l = 0; l < W; ++l) {
         const R* table = s.potentials + (edges[l] < 0 ? 0 : edges[l]) * int64_t(K * K);

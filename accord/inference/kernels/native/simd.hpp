@@ -194,6 +194,24 @@ template <class R, int N, int H = 1> INLINE void transpose(Lanes<R>* rows) {
     }
 }
 
+// The first `count` numbers; nothing behind them is read.
+template <class R> INLINE Lanes<R> load_first(const R* from, int count) {
+    if (count >= WIDTH<R>) return load(from);
+#if defined(__AVX512F__)
+    if constexpr (sizeof(R) == 4) return (Lanes<R>)_mm512_maskz_loadu_ps((1u << count) - 1, from);
+    else return (Lanes<R>)_mm512_maskz_loadu_pd((1u << count) - 1, from);
+#else
+    Lanes<R> value{};
+    for (int k = 0; k < count; ++k) value[k] = from[k];
+    return value;
+#endif
+}
+// columns[k][l] = rows[l][first + k], as far as rows have numbers.
+template <class R> INLINE void read_columns(const R* const* rows, int first, int count, Lanes<R>* columns) {
+    for (int l = 0; l < WIDTH<R>; ++l) columns[l] = load_first(rows[l] + first, count - first);
+    transpose<R, WIDTH<R>>(columns);
+}
+
 // Where rows of a matrix begin, in units of 8 bytes: an address is then one instruction.
 template <class R> using Places = Vec<uint32_t, WIDTH<R>>;
 template <class R> INLINE const R* row_at(const R* matrix, uint32_t place) {

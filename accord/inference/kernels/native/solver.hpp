@@ -121,14 +121,15 @@ template <class R> class Solver {
         bool barred = false, wide = false;
         for (int64_t b = team.begin(unit.blocks()); b < team.end(unit.blocks()); ++b) {
             const int32_t* edges = plan.edge.data() + (unit.first_block + b) * W;
-            if (b + 2 < unit.blocks()) prefetch_tables(s.potentials, K, edges + 2 * W);
+            prefetch_tables_after(unit, b);
             live.get()[b] = plan.live[unit.first_block + b];
             if (a.appearance) {
                 const R* from = static_cast<const R*>(a.appearance);
                 if (a.appearance_replicas > 1) from += replica * a.edges;
                 for (int l = 0; l < W; ++l) weights.get()[b * W + l] = edges[l] < 0 ? R(1) : from[edges[l]];
             }
-            for (const Kind kind : {load_table(b, edges), load_messages(replica, b, edges)})
+            alignas(64) R bias[2 * MAX_REDUCED * W];
+            for (const Kind kind : {load_table(b, edges, bias), load_messages(replica, b, edges, bias)})
                 barred |= kind.barred, wide |= kind.wide;
         }
         // Where the way is already that of logs, nothing is too wide, and infinities are counted.
@@ -140,13 +141,18 @@ template <class R> class Solver {
         bool barred, wide;  // holds -inf; spans too much for the quickest way
     };
 
-    // Tables of a block's edges, lane by lane, ready for the sweep.
-    Kind load_table(int64_t block, const int32_t* edges) {
+    void prefetch_tables_after(const Unit& unit, int64_t block) const {
+        constexpr int ahead = 2;  // blocks
+        if (block + ahead < unit.blocks()) prefetch_tables(s.potentials, K, s.edges + (block + ahead) * W);
+    }
+
+    // Tables of a block's edges, lane by lane, ready for the sweep; and biases, where tables go without them.
+    Kind load_table(int64_t block, const int32_t* edges, R* bias) {
         const R* rows[W];
         for (int l = 0; l < W; ++l) rows[l] = edges[l] < 0 ? zeros.data() : s.potentials + int64_t(edges[l]) * K * K;
         R* table = tables.get() + block * table_numbers(way) * W;
         if (way == Way::BINARY) return load_half(block, rows, table);
-        if (way == Way::REDUCED) return load_reduced(block, rows, table);
+        if (way == Way::REDUCED) return load_reduced(block, rows, table, bias);
         const Lanes<R> divisor = a.appearance ? ::load(weights.get() + block * W) : splat(R(1));
         Lanes<R> high = splat(-INF<R>), low = splat(INF<R>);
         Mask<R> forbidden{};
@@ -159,17 +165,10 @@ template <class R> class Solver {
             forbidden |= value == -INF<R>;
             if (++j == K) ++i, j = 0;
         };
-        int n = 0;
-        for (; n + W <= K * K; n += W) {
-            Lanes<R> square[W];
-            for (int l = 0; l < W; ++l) square[l] = ::load(rows[l] + n);
-            transpose<R, W>(square);
-            for (int k = 0; k < W; ++k) put(square[k]);
-        }
-        for (; n < K * K; ++n) {
-            Lanes<R> value{};
-            for (int l = 0; l < W; ++l) value[l] = rows[l][n];
-            put(value);
+        for (int n = 0; n < K * K; n += W) {
+            Lanes<R> columns[W];
+            read_columns(rows, n, K * K, columns);
+            for (int k = 0; k < W && n + k < K * K; ++k) put(columns[k]);
         }
         if (!a.best) {
             const bool wide = way == Way::LOGS && any<R>(high - low > WIDEST<R>);
@@ -198,32 +197,33 @@ template <class R> class Solver {
         return {any<R>(forbidden), any<R>(magnitude<R>(half) > NARROW_HALF<R>)};
     }
 
-    Kind load_reduced(int64_t block, const R* const* rows, R* table) {
+    Kind load_reduced(int64_t block, const R* const* rows, R* table, R* bias) {
         const int last = K - 1;
         Mask<R> forbidden{}, wide{};
-        Lanes<R> p[MAX_REDUCED][MAX_REDUCED], high = splat(-INF<R>), low = splat(INF<R>);
+        Lanes<R> p[MAX_REDUCED * MAX_REDUCED + W], high = splat(-INF<R>), low = splat(INF<R>);
+        for (int n = 0; n < K * K; n += W) read_columns(rows, n, K * K, p + n);
         for (int n = 0; n < K * K; ++n) {
-            Lanes<R>& value = p[n / K][n % K];
-            for (int l = 0; l < W; ++l) value[l] = rows[l][n];
-            forbidden |= value == -INF<R>;
-            if (a.appearance) value /= ::load(weights.get() + block * W);
-            high = larger<R>(high, value), low = smaller<R>(low, value);
+            forbidden |= p[n] == -INF<R>;
+            if (a.appearance) p[n] /= ::load(weights.get() + block * W);
+            high = larger<R>(high, p[n]), low = smaller<R>(low, p[n]);
         }
         wide = high - low > NARROW<R>;
+        for (int k = 0; k < last; ++k) {
+            store(bias + k * W, p[last * K + k] - p[last * K + last]);
+            store(bias + (last + k) * W, p[k * K + last] - p[last * K + last]);
+        }
         for (int i = 0; i < last; ++i)
             for (int j = 0; j < last; ++j) {
-                const Lanes<R> value = (p[i][j] - p[i][last]) - (p[last][j] - p[last][last]);
+                const Lanes<R> value = (p[i * K + j] - p[i * K + last]) - (p[last * K + j] - p[last * K + last]);
                 wide |= magnitude<R>(value) > NARROW<R>;
                 store(table + (i * last + j) * W, a.best ? value : exp_positive(value));
             }
         return {any<R>(forbidden), any<R>(wide)};
     }
 
-    Kind load_messages(int64_t replica, int64_t block, const int32_t* edges) {
+    Kind load_messages(int64_t replica, int64_t block, const int32_t* edges, const R* bias) {
         const R* from = static_cast<const R*>(a.start) + (a.start ? replica * 2 * a.edges * K : 0);
         Mask<R> forbidden{}, wide{};
-        alignas(64) R bias[2 * MAX_REDUCED * W];
-        if (way == Way::REDUCED) find_biases(s, block, bias);
         for (int side = 0; side < 2; ++side) {
             Lanes<R> values[MAX_STATES];
             for (int k = 0; k < K; ++k) {
@@ -307,22 +307,24 @@ template <class R> class Solver {
     void collect_block(int64_t block) {
         const Lanes<R> weight = a.appearance ? ::load(weights.get() + block * W) : splat(R(1));
         const bool shifted = way == Way::BINARY || way == Way::REDUCED;
+        const bool silent = !a.start && way != Way::LOGS;  // all messages are biases: they add nothing
+        if (silent && !shifted) return;
         alignas(64) R biased[2 * MAX_REDUCED * W];
         if (way == Way::BINARY) std::copy_n(biases.get() + block * 2 * W, 2 * W, biased);
-        if (way == Way::REDUCED && a.start) find_biases(s, block, biased);
+        if (way == Way::REDUCED && !silent) find_biases(s, block, biased);
         for (int side = 0; side < 2; ++side) {
             const int32_t* ends = (side == 0 ? s.target : s.source) + block * W;
             for (int k = 0; k < message_numbers(way); ++k) {
                 Lanes<R> value = ::load(messages.get() + ((block * 2 + side) * message_numbers(way) + k) * W);
                 if (way != Way::LOGS && form == Form::LINEAR) value = log(value);
-                // Messages that say nothing are their bias, which need not be looked up again.
+                // A bias need not be looked up again where it is all there is to a message.
                 const int64_t at = (side * (K - 1) + k) * W;
-                if (way == Way::REDUCED && !a.start) store(biased + at, -value);
+                if (way == Way::REDUCED && silent) store(biased + at, -value);
                 const Lanes<R> bias = shifted ? weight * ::load(biased + at) : Lanes<R>{};
                 const Mask<R> out = value == -INF<R>;
                 value = weight * finite<R>(value) + bias;
                 for (int l = 0; l < W; ++l) {
-                    new_totals(ends[l])[k] += value[l];
+                    if (!silent) new_totals(ends[l])[k] += value[l];
                     if (shifted) base.get()[ends[l] * (s.stride / 2) + k] += bias[l];
                     if (way == Way::LOGS && out[l]) new_totals(ends[l])[padded + k] += 1;
                 }
@@ -424,7 +426,7 @@ template <class R> class Solver {
         const int32_t* edges = plan.edge.data() + (unit.first_block + block) * W;
         R* out = static_cast<R*>(a.messages) + replica * 2 * a.edges * K;
         alignas(64) R bias[2 * MAX_REDUCED * W];
-        if (way == Way::REDUCED) find_biases(s, block, bias);
+        if (way == Way::REDUCED) prefetch_tables_after(unit, block), find_biases(s, block, bias);
         for (int side = 0; side < 2; ++side) {
             alignas(64) R logs[MAX_STATES * W];
             const R* from = messages.get() + (block * 2 + side) * message_numbers(way) * W;

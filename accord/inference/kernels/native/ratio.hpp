@@ -115,7 +115,8 @@ INLINE Lanes<R> largest_change(int rest, const R* before, const Lanes<R>* after,
     return larger<R>(high * scale, reciprocal<R>(low * scale));
 }
 
-template <class R, int K, bool MAX, bool REDUCED> void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
+template <class R, int K, bool MAX, bool REDUCED>
+void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
     constexpr int W = WIDTH<R>, P = K > 0 ? pad(K) : 0, Q = K > 0 ? pad(K - 1) : 0, ROOM = K > 0 ? P : MAX_STATES;
     const Sweep<R> s = given;  // a copy that no store can change, so that it stays in registers
     const int states = K > 0 ? K : s.states, rest = states - 1, padded = K > 0 ? P : s.padded;
@@ -151,10 +152,11 @@ template <class R, int K, bool MAX, bool REDUCED> void sweep_ratios(const Sweep<
             }
         }
         pending.add_to(new_totals);
+        const R* table = s.tables + block * (REDUCED ? rest * rest : states * states) * W;
         if constexpr (REDUCED)
-            reduced_pass<R, K, MAX>(s.tables + block * rest * rest * W, cavity[0], cavity[1], said[0], said[1]);
+            reduced_pass<R, K, MAX>(table, cavity[0], cavity[1], said[0], said[1]);
         else
-            table_pass<R, K, MAX>(states, s.tables + block * states * states * W, cavity[0], cavity[1], said[0], said[1]);
+            table_pass<R, K, MAX>(states, table, cavity[0], cavity[1], said[0], said[1]);
 #pragma GCC unroll 2
         for (int side = 0; side < 2; ++side) {
             const Lanes<R> level = MAX ? said[side][rest] : reciprocal<R>(said[side][rest]);
@@ -192,8 +194,8 @@ template <class R, int K, bool MAX, bool REDUCED> void sweep_ratios(const Sweep<
                 }
                 for (int side = 0; side < 2; ++side) {
                     const int64_t at = side * rest * W;
-                    most = larger<R>(most, largest_change<R, MAX>(rest, messages + at, said[side], high[side], low[side],
-                                                                  REDUCED ? biases + at : nullptr));
+                    const R *before = messages + at, *bias = REDUCED ? biases + at : nullptr;
+                    most = larger<R>(most, largest_change<R, MAX>(rest, before, said[side], high[side], low[side], bias));
                 }
                 if (s.residual_step == 0) {  // one graph: only the maximum counts, and only until it is enough
                     const R found = reduce_max<R>(most);

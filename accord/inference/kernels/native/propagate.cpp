@@ -7,7 +7,8 @@ template <class R> int propagate(Arguments& a) try {
     const int threads = int(std::max<int64_t>(1, a.threads));
     const int K = int(a.states);
     constexpr int64_t each = sizeof(R);
-    const int64_t edge_bytes = (K * K + 4 * K) * each, row_bytes = 2 * Solver<R>::padded_states(K, Solver<R>::quickest(K, true)) * each;
+    const int64_t edge_bytes = (K * K + 4 * K) * each;
+    const int64_t row_bytes = 2 * Solver<R>::padded_states(K, Solver<R>::quickest(K, true)) * each;
     const Sizes sizes{a.nodes, a.edges, a.graphs, a.replicas, WIDTH<R>, threads, edge_bytes, row_bytes};
     const Plan plan = std::move(Planner(sizes, a.source, a.target, a.graph).plan);
     return_freed(a.edges);

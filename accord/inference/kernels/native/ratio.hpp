@@ -195,7 +195,8 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
                 for (int side = 0; side < 2; ++side) {
                     const int64_t at = side * rest * W;
                     const R *before = messages + at, *bias = REDUCED ? biases + at : nullptr;
-                    most = larger<R>(most, largest_change<R, MAX>(rest, before, said[side], high[side], low[side], bias));
+                    most = larger<R>(
+                        most, largest_change<R, MAX>(rest, before, said[side], high[side], low[side], bias));
                 }
                 if (s.residual_step == 0) {  // one graph: only the maximum counts, and only until it is enough
                     const R found = reduce_max<R>(most);

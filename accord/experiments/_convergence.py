@@ -144,7 +144,9 @@ def draw_convergence(stored: Mapping[str, Any], path: Path) -> None:
             values = np.array([[known.get(epoch, np.nan) for epoch in epochs] for known in found])
             values *= 100 if key == "field_score" else 1
             middle, spread = np.nanmean(values, 0), np.nanstd(values, 0)
-            axes.plot(epochs, middle, color=COLOURS[name], label=TITLES[name], linewidth=1.6)
+            # Dashed, since the CRF may hide the SPN that starts like it.
+            style = "--" if name == "crf" else "-"
+            axes.plot(epochs, middle, style, color=COLOURS[name], label=TITLES[name], linewidth=1.6)
             axes.fill_between(epochs, middle - spread, middle + spread, color=COLOURS[name], alpha=0.2, linewidth=0)
     loss.set(title="training: negative log-likelihood a node", xlabel="epoch of the game", yscale="log")
     score.set(title="validation: graph accuracy, %", xlabel="epoch of the game")

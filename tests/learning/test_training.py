@@ -1,66 +1,44 @@
-"""The loop: snapshots, early stopping, resuming after a kill, and eyes kept off test data."""
+"""The loop: snapshots, early stopping, replicas that leave, and eyes kept off test data."""
 
-import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import pytest
 import torch
-from learning.training_cases import SHAPE, TEST, TRAIN, VAL, made_graphs
+from learning.training_cases import (
+    LEAVING,
+    RECIPE,
+    SEEDS,
+    SHAPE,
+    TEST,
+    TRAIN,
+    VAL,
+    fit,
+    made_graphs,
+    presence,
+    same,
+    with_training,
+)
 from torch.testing import assert_close
 from torch_geometric.data import Data
 
-from accord.encoders import GCN, MLP, Adapter, LinearScorer
+from accord.encoders import GCN, Adapter
 from accord.errors import DivergenceWarning, InputError, InputTypeError, OptionError
 from accord.evaluation import graph_accuracy
-from accord.field import Combination, Pseudomarginals
 from accord.graphs import GraphBatch
-from accord.inference import propagate
 from accord.learning import (
-    CombinationGrid,
     PartOptions,
     ProxyObjective,
     Replicas,
-    Trainer,
-    TrainingOptions,
     _loop,
-    choose_combination,
     hold_out,
-    node_loss,
     read_checkpoint,
-    write_checkpoint,
 )
-from accord.methods import GNN, Recipe, StructuredProxyNetwork
+from accord.methods import GNN, StructuredProxyNetwork
 
 TESTS = os.path.dirname(os.path.dirname(__file__))
-RECIPE = Recipe(
-    encoder=MLP(hidden=8, layers=2, dropout=0.2),
-    edge_encoder=GCN(hidden=8, layers=2, dropout=0.2),
-    edge_channels=8,
-    scorer=LinearScorer(dropout=0.2),
-    node=PartOptions(learning_rate=2e-2),
-    edge=PartOptions(learning_rate=2e-2),
-    training=TrainingOptions(max_epochs=30, accelerator="cpu"),
-    grid=CombinationGrid(sharpness=(1.0, 0.5, 0.0), power=(1.0, 0.5), node_weight=(1.0,)),
-)
-
-
-def fit(recipe=RECIPE, seeds=(0,), train=TRAIN, val=VAL, folder=None, method=StructuredProxyNetwork):
-    return method(recipe, "graph").fit(train, val, SHAPE, Replicas(seeds), folder)
-
-
-def with_training(**changes):
-    return replace(RECIPE, training=replace(RECIPE.training, **changes))
-
-
-def same(left, right, **tolerance):
-    assert left.keys() == right.keys()
-    for name in left:
-        assert_close(left[name], right[name], equal_nan=True, **tolerance)
 
 
 def test_learning_lowers_the_loss_and_joint_labels_pay():
@@ -140,141 +118,6 @@ def test_snapshots_are_the_best_on_validation(tmp_path):
     assert float(score) == pytest.approx(max(row["node_score"] for row in model.history))
 
 
-def test_interrupted_runs_go_on_as_if_nothing_had_happened(tmp_path):
-    whole = fit(seeds=(0, 1))
-    fit(with_training(max_epochs=20), seeds=(0, 1), folder=tmp_path)
-    resumed = fit(seeds=(0, 1), folder=tmp_path)
-    same(resumed.tensors(), whole.tensors(), rtol=0, atol=0)
-    assert resumed.history == whole.history
-
-
-def test_killed_runs_resume_to_the_same_result(tmp_path):
-    script = (
-        "import sys, time, json; from pathlib import Path; sys.path[:0] = json.loads(sys.argv[2])\n"
-        "from learning.test_training import StructuredProxyNetwork, TRAIN, VAL, SHAPE, Replicas, with_training\n"
-        "method = StructuredProxyNetwork(with_training(checkpoint_every=1), 'graph')\n"
-        "method.fit(TRAIN, VAL, SHAPE, Replicas((0,)), Path(sys.argv[1]), lambda row: time.sleep(0.3))\n"
-    )
-    paths = json.dumps([TESTS])
-    process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path), paths])
-    checkpoint = tmp_path / "checkpoint.safetensors"
-    deadline = time.time() + 120
-    while time.time() < deadline and process.poll() is None:
-        if checkpoint.exists() and read_checkpoint(checkpoint).values["epoch"] >= 7:
-            break
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert 7 <= read_checkpoint(checkpoint).values["epoch"] < 30, "it was to be killed on the way"
-    resumed = fit(with_training(checkpoint_every=1), folder=tmp_path)
-    whole = fit()
-    assert resumed.history == whole.history
-    same(resumed.tensors(), whole.tensors(), rtol=0, atol=0)
-
-
-def test_checkpoints_of_other_runs_are_refused(tmp_path):
-    fit(with_training(max_epochs=10), folder=tmp_path)
-    with pytest.raises(InputError, match="other seeds"):
-        fit(seeds=(1,), folder=tmp_path)
-    (tmp_path / "checkpoint.safetensors").write_bytes(b"not a checkpoint")
-    with pytest.raises(InputError, match="not a checkpoint"):
-        fit(folder=tmp_path)
-
-
-def test_a_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
-    path = tmp_path / "c.safetensors"
-    write_checkpoint(path, {"a": torch.ones(2)}, {"epoch": 1})
-    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk gone")))
-    with pytest.raises(OSError):
-        write_checkpoint(path, {"a": torch.zeros(2)}, {"epoch": 2})
-    assert read_checkpoint(path).values == {"epoch": 1} and read_checkpoint(path).tensors["a"].eq(1).all()
-
-
-def test_candidates_as_replicas_equal_candidates_one_by_one():
-    model = fit(seeds=(0, 1))
-    held_out = GraphBatch.collate(VAL)
-    node, edge = model.node_logits(held_out), model.edge_logits(held_out)
-    targets = held_out.y[None].expand(2, -1)
-
-    def choose(grid):
-        return choose_combination(node, edge, targets, held_out.topology, "graph", grid, RECIPE.damping)
-
-    together = choose(RECIPE.grid)
-    alone = [
-        choose(CombinationGrid(sharpness=(s,), power=(p,), node_weight=(w,))).score
-        for s, p, w, *_ in RECIPE.grid.candidates()
-    ]
-    assert_close(together.score, torch.stack(alone).amax(0))
-
-
-WIDE = CombinationGrid(
-    sharpness=(1.0, 0.5),
-    power=(1.0,),
-    node_weight=(1.0,),
-    normaliser=("own", "node"),
-    appearance=(1.0, 0.5, "spanning"),
-    semiring=("max", "sum"),
-    sweeps=(3, 20),
-)
-
-
-def test_every_way_to_solve_is_a_candidate_of_its_own():
-    """The winner's labels, solved by hand as it says, give its score."""
-    model = fit(replace(RECIPE, grid=WIDE), seeds=(0, 1))
-    held_out = GraphBatch.collate(VAL)
-    assert len(WIDE.candidates()) == 48
-    for place in range(2):
-        own = {name: float(values[place]) for name, values in model.chosen.tensors().items()}
-        node, edge = (logits[place] for logits in model.logits(held_out))
-        combination = Combination(
-            normaliser="node" if own["node_share"] else "own", power=own["power"], node_weight=own["node_weight"]
-        )
-        topology = held_out.topology
-        field = combination.field(
-            Pseudomarginals.from_logits(node, edge, own["sharpness"]), topology.edge_index, topology.graph
-        )
-        beliefs = propagate(
-            field,
-            semiring=("max", "sum")[int(own["semiring"])],
-            damping=0.5,
-            edge_appearance=own["appearance"] or "spanning",
-            max_sweeps=int(own["sweeps"]),
-        )
-        score = graph_accuracy(beliefs.decode(), held_out.y, topology)
-        assert float(score) == pytest.approx(own["score"])
-        assert float(graph_accuracy(model.labels(held_out)[place], held_out.y, topology)) == pytest.approx(own["score"])
-
-
-def test_unknown_candidates_are_refused():
-    for changes in (
-        {"normaliser": ("rows",)},
-        {"semiring": ("min",)},
-        {"appearance": ("tree",)},
-        {"appearance": (0.0,)},
-        {"power": ()},
-        {"sharpness": 3.0},
-        {"node_weight": (-1.0,)},
-    ):
-        with pytest.raises(OptionError, match="CombinationGrid"):
-            replace(WIDE, **changes)
-
-
-def test_fitting_the_combination_makes_validation_labels_more_likely():
-    plain, fitted = fit(), fit(replace(RECIPE, selection="likelihood"))
-    held_out = GraphBatch.collate(VAL)
-    untouched = replace(RECIPE, grid=CombinationGrid(sharpness=(1.0,), power=(1.0,), node_weight=(1.0,)))
-    losses = [
-        float(node_loss(model.beliefs(held_out, "sum").node, held_out.y[None])) for model in (fit(untouched), fitted)
-    ]
-    assert losses[1] < losses[0] - 0.01
-    same(
-        {k: v for k, v in plain.tensors().items() if not k.startswith("chosen")},
-        {k: v for k, v in fitted.tensors().items() if not k.startswith("chosen")},
-        rtol=0,
-        atol=0,
-    )
-
-
 def test_one_encoder_can_serve_both(tmp_path):
     recipe = replace(RECIPE, shared=True, encoder=GCN(hidden=8, layers=2))
     model = fit(recipe, seeds=(0, 1))
@@ -312,7 +155,7 @@ def test_several_processes_share_the_graphs_and_agree(tmp_path):
     script = tmp_path / "two.py"
     script.write_text(
         "import sys, torch; from pathlib import Path; sys.path[:0] = [sys.argv[1]]\n"
-        "from learning.test_training import StructuredProxyNetwork, TRAIN, VAL, SHAPE, Replicas, with_training\n"
+        "from learning.training_cases import StructuredProxyNetwork, TRAIN, VAL, SHAPE, Replicas, with_training\n"
         "from accord.learning import write_checkpoint\n"
         "method = StructuredProxyNetwork(with_training(devices=2, max_epochs=10), 'graph')\n"
         "model, group = method.fit(TRAIN, VAL, SHAPE, Replicas((0,))), torch.distributed\n"
@@ -363,15 +206,6 @@ def test_clipping_and_patience_are_a_replicas_own_affair(changes):
     same({k: v[1:2] for k, v in together.items()}, alone, rtol=1e-4, atol=1e-4)
 
 
-def test_checkpoints_of_other_data_or_settings_are_refused(tmp_path):
-    fit(with_training(max_epochs=10), folder=tmp_path)
-    turned = [Data(x=g.x, edge_index=g.edge_index, y=(g.y + 1) % 3) for g in TRAIN]
-    with pytest.raises(InputError, match="other seeds, settings, graphs"):
-        fit(train=turned, folder=tmp_path)
-    with pytest.raises(InputError, match="other seeds, settings, graphs"):
-        fit(replace(RECIPE, node=PartOptions(learning_rate=1e-3)), folder=tmp_path)
-
-
 def test_features_of_any_float_type_train_the_same():
     double = [Data(x=g.x.double(), edge_index=g.edge_index, y=g.y) for g in TRAIN]
     same(fit(train=double).tensors(), fit().tensors(), rtol=0, atol=0)
@@ -384,17 +218,6 @@ def test_bad_recipes_are_refused():
     for changes in ({"consistency": "abc"}, {"damping": 1.0}, {"edge_channels": 0}, {"selection": "luck"}):
         with pytest.raises(OptionError, match="Recipe"):
             replace(RECIPE, **changes)
-
-
-LEAVING = with_training(patience=2, max_epochs=120, evaluate_every=2)
-SEEDS = (5, 3, 8, 11, 2)
-
-
-def presence(monkeypatch):
-    """How many replicas were in the batch, at each look at validation data."""
-    counts, look = [], Trainer._look
-    monkeypatch.setattr(Trainer, "_look", lambda self, *a: counts.append(len(self.present)) or look(self, *a))
-    return counts
 
 
 def test_finished_replicas_leave_and_nobody_notices(monkeypatch):
@@ -413,18 +236,6 @@ def test_finished_replicas_leave_and_nobody_notices(monkeypatch):
             rtol=1e-4,
             atol=1e-4,
         )
-
-
-def test_interrupted_runs_remember_who_has_left(tmp_path, monkeypatch):
-    counts = presence(monkeypatch)
-    whole = fit(LEAVING, seeds=SEEDS)
-    half = 2 * next(number for number, count in enumerate(counts) if count < 5) + 2  # epochs; somebody has left by then
-    stopped = replace(LEAVING, training=replace(LEAVING.training, max_epochs=half))
-    fit(stopped, seeds=SEEDS, folder=tmp_path)
-    assert len(read_checkpoint(tmp_path / "checkpoint.safetensors").values["present"]) < 5
-    resumed = fit(LEAVING, seeds=SEEDS, folder=tmp_path)
-    same(resumed.tensors(), whole.tensors(), rtol=0, atol=0)
-    assert resumed.history == whole.history
 
 
 def test_diverged_replicas_leave_too(monkeypatch):

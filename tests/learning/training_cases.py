@@ -1,9 +1,14 @@
-"""Graphs that the tests of training share."""
+"""Graphs, a recipe and helpers that the tests of training share."""
+
+from dataclasses import replace
 
 import torch
+from torch.testing import assert_close
 from torch_geometric.data import Data
 
-from accord.methods import Shape
+from accord.encoders import GCN, MLP, LinearScorer
+from accord.learning import CombinationGrid, PartOptions, Replicas, Trainer, TrainingOptions
+from accord.methods import Recipe, Shape, StructuredProxyNetwork
 
 
 def made_graphs(count, seed, states=3, missing=0.0):
@@ -24,3 +29,36 @@ def made_graphs(count, seed, states=3, missing=0.0):
 
 TRAIN, VAL, TEST = made_graphs(40, 0), made_graphs(20, 1), made_graphs(60, 2)
 SHAPE = Shape(3, 3)
+RECIPE = Recipe(
+    encoder=MLP(hidden=8, layers=2, dropout=0.2),
+    edge_encoder=GCN(hidden=8, layers=2, dropout=0.2),
+    edge_channels=8,
+    scorer=LinearScorer(dropout=0.2),
+    node=PartOptions(learning_rate=2e-2),
+    edge=PartOptions(learning_rate=2e-2),
+    training=TrainingOptions(max_epochs=30, accelerator="cpu"),
+    grid=CombinationGrid(sharpness=(1.0, 0.5, 0.0), power=(1.0, 0.5), node_weight=(1.0,)),
+)
+SEEDS = (5, 3, 8, 11, 2)
+LEAVING = replace(RECIPE, training=replace(RECIPE.training, patience=2, max_epochs=120, evaluate_every=2))
+
+
+def fit(recipe=RECIPE, seeds=(0,), train=TRAIN, val=VAL, folder=None, method=StructuredProxyNetwork):
+    return method(recipe, "graph").fit(train, val, SHAPE, Replicas(seeds), folder)
+
+
+def with_training(**changes):
+    return replace(RECIPE, training=replace(RECIPE.training, **changes))
+
+
+def same(left, right, **tolerance):
+    assert left.keys() == right.keys()
+    for name in left:
+        assert_close(left[name], right[name], equal_nan=True, **tolerance)
+
+
+def presence(monkeypatch):
+    """How many replicas were in the batch, at each look at validation data."""
+    counts, look = [], Trainer._look
+    monkeypatch.setattr(Trainer, "_look", lambda self, *a: counts.append(len(self.present)) or look(self, *a))
+    return counts

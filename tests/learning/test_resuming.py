@@ -1,0 +1,94 @@
+"""Checkpoints: runs that were stopped or killed go on as if nothing had happened."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+from learning.training_cases import LEAVING, RECIPE, SEEDS, TRAIN, fit, presence, same, with_training
+from torch_geometric.data import Data
+
+from accord.errors import InputError
+from accord.learning import (
+    PartOptions,
+    read_checkpoint,
+    write_checkpoint,
+)
+
+TESTS = os.path.dirname(os.path.dirname(__file__))
+
+
+def test_interrupted_runs_go_on_as_if_nothing_had_happened(tmp_path):
+    whole = fit(seeds=(0, 1))
+    fit(with_training(max_epochs=20), seeds=(0, 1), folder=tmp_path)
+    resumed = fit(seeds=(0, 1), folder=tmp_path)
+    same(resumed.tensors(), whole.tensors(), rtol=0, atol=0)
+    assert resumed.history == whole.history
+
+
+def test_killed_runs_resume_to_the_same_result(tmp_path):
+    script = (
+        "import sys, time, json; from pathlib import Path; sys.path[:0] = json.loads(sys.argv[2])\n"
+        "from learning.training_cases import StructuredProxyNetwork, TRAIN, VAL, SHAPE, Replicas, with_training\n"
+        "method = StructuredProxyNetwork(with_training(checkpoint_every=1), 'graph')\n"
+        "method.fit(TRAIN, VAL, SHAPE, Replicas((0,)), Path(sys.argv[1]), lambda row: time.sleep(0.3))\n"
+    )
+    paths = json.dumps([TESTS])
+    process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path), paths])
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    deadline = time.time() + 120
+    while time.time() < deadline and process.poll() is None:
+        if checkpoint.exists() and read_checkpoint(checkpoint).values["epoch"] >= 7:
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert 7 <= read_checkpoint(checkpoint).values["epoch"] < 30, "it was to be killed on the way"
+    resumed = fit(with_training(checkpoint_every=1), folder=tmp_path)
+    whole = fit()
+    assert resumed.history == whole.history
+    same(resumed.tensors(), whole.tensors(), rtol=0, atol=0)
+
+
+def test_checkpoints_of_other_runs_are_refused(tmp_path):
+    fit(with_training(max_epochs=10), folder=tmp_path)
+    with pytest.raises(InputError, match="other seeds"):
+        fit(seeds=(1,), folder=tmp_path)
+    (tmp_path / "checkpoint.safetensors").write_bytes(b"not a checkpoint")
+    with pytest.raises(InputError, match="not a checkpoint"):
+        fit(folder=tmp_path)
+
+
+def test_a_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "c.safetensors"
+    write_checkpoint(path, {"a": torch.ones(2)}, {"epoch": 1})
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk gone")))
+    with pytest.raises(OSError):
+        write_checkpoint(path, {"a": torch.zeros(2)}, {"epoch": 2})
+    assert read_checkpoint(path).values == {"epoch": 1} and read_checkpoint(path).tensors["a"].eq(1).all()
+
+
+def test_checkpoints_of_other_data_or_settings_are_refused(tmp_path):
+    fit(with_training(max_epochs=10), folder=tmp_path)
+    turned = [Data(x=g.x, edge_index=g.edge_index, y=(g.y + 1) % 3) for g in TRAIN]
+    with pytest.raises(InputError, match="other seeds, settings, graphs"):
+        fit(train=turned, folder=tmp_path)
+    with pytest.raises(InputError, match="other seeds, settings, graphs"):
+        fit(replace(RECIPE, node=PartOptions(learning_rate=1e-3)), folder=tmp_path)
+
+
+def test_interrupted_runs_remember_who_has_left(tmp_path, monkeypatch):
+    counts = presence(monkeypatch)
+    whole = fit(LEAVING, seeds=SEEDS)
+    half = 2 * next(number for number, count in enumerate(counts) if count < 5) + 2  # epochs; somebody has left by then
+    stopped = replace(LEAVING, training=replace(LEAVING.training, max_epochs=half))
+    fit(stopped, seeds=SEEDS, folder=tmp_path)
+    assert len(read_checkpoint(tmp_path / "checkpoint.safetensors").values["present"]) < 5
+    resumed = fit(LEAVING, seeds=SEEDS, folder=tmp_path)
+    same(resumed.tensors(), whole.tensors(), rtol=0, atol=0)
+    assert resumed.history == whole.history

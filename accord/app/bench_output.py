@@ -46,5 +46,7 @@ def draw_growth(row: Mapping[str, Any], sweep: Sweep) -> bytes:
             axes.plot(sizes, linear, "--", color=LIGHT.soft, linewidth=1, label="linear")
             axes.plot(sizes, times, "o-", color="#2f7fd3", label=f"{row['encoder']}, {row['precision']}")
             axes.set(xscale="log", yscale="log", xlabel=name, ylabel="ms an update", title=f"growth with {name}")
+            axes.set_xticks(sizes, [f"{size:,}" for size in sizes])  # a logarithmic axis would write over itself
+            axes.set_xticks([], minor=True)
             axes.legend(loc="upper left")
         return to_png(figure)

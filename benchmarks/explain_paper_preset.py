@@ -30,6 +30,7 @@ BENCHMARKS, ENCODERS = ("cora*", "citeseer*", "pubmed*"), ("gcn", "gat", "gcnii"
 ALONE = {"gmnn": "GMNN", "crf": "CRF"}  # methods that have nothing to combine
 SEEDS = (1, 2, 3, 4, 5)
 AUTHORS_SHARPNESS = (100.0, 10.0, 2.0, 1.0, 0.5, 0.2, 0.1)
+RATES = {"ten times the rate": 10.0, "a hundred times the rate": 100.0}
 VARIANTS = (
     "as it is",
     "node rate for edges",
@@ -39,7 +40,7 @@ VARIANTS = (
     "weight decay",
     "look every epoch",
     "raw features, look every epoch",
-    "ten times the rate",
+    *RATES,
 )
 COMBINATIONS = ("appendix", "sharpness picked", "accord's grid")
 MEASURES = {"graph": "Graph accuracy", "node": "Node accuracy"}
@@ -56,8 +57,9 @@ def vary(recipe: Recipe, variant: str) -> Recipe:
         recipe = replace(recipe, edge=recipe.node)
     if "look every epoch" in variant:
         recipe = replace(recipe, training=replace(recipe.training, evaluate_every=1))
-    if variant == "ten times the rate":
-        node, edge = (replace(part, learning_rate=10 * part.learning_rate) for part in (recipe.node, recipe.edge))
+    if variant in RATES:
+        factor = RATES[variant]
+        node, edge = (replace(part, learning_rate=factor * part.learning_rate) for part in (recipe.node, recipe.edge))
         recipe = replace(recipe, node=node, edge=edge)
     if variant == "weight decay":
         node, edge = (replace(part, weight_decay=DECAY) for part in (recipe.node, recipe.edge))

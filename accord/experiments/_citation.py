@@ -1,24 +1,18 @@
 """The citation table: GNN against SPN on Cora*, Citeseer* and Pubmed*, every encoder, every preset."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from accord.experiments._announce import Announce, silence
 from accord.experiments._choices import check_choices
 from accord.experiments._comparison import compare, read_comparisons
 from accord.experiments._tables import comparison_table
-from accord.learning import Row
 
 BENCHMARKS = ("cora*", "citeseer*", "pubmed*")
 ENCODERS = ("gcn", "gat", "gcnii")
 PRESETS = ("accord", "paper")
-Announce = Callable[[str, Row | None], None]
-
-
-def _silence(job: str, row: Row | None) -> None:
-    """Tell nobody."""
-
 
 INTRODUCTION = """# Citation sets: GNN against the SPN built on it
 
@@ -39,7 +33,7 @@ def reproduce_citation(
     seeds: Sequence[int] = (1, 2, 3, 4, 5),
     max_epochs: int | None = None,
     accelerator: str = "auto",
-    announce: Announce = _silence,
+    announce: Announce = silence,
 ) -> str:
     """Run what is asked for, store each result as it comes, and write the table of all that is stored.
 

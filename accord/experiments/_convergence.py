@@ -1,7 +1,7 @@
 """The convergence figure: the maximin game played by an SPN after the proxy problem, without it, and by a CRF."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from accord.datasets import load_benchmark
+from accord.experiments._announce import Announce, silence
 from accord.experiments._choices import check_choices
 from accord.experiments._paper import SETS
 from accord.experiments._provenance import provenance
@@ -37,7 +38,7 @@ def reproduce_convergence(
     seeds: Sequence[int] = (1, 2, 3, 4, 5),
     max_epochs: int | None = None,
     accelerator: str = "auto",
-    announce: Callable[[str, Row | None], None] = lambda job, row: None,
+    announce: Announce = silence,
 ) -> str:
     """Run the game three ways on every seed, store the curves and draw them.
 

@@ -2,12 +2,13 @@
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from accord.datasets import load_benchmark
+from accord.experiments._announce import Announce, silence
 from accord.experiments._choices import check_choices
 from accord.experiments._comparison import measure
 from accord.experiments._methods_table import methods_table
@@ -16,7 +17,6 @@ from accord.experiments._provenance import provenance
 from accord.experiments._result import Result, Row, read_results
 from accord.graphs import GraphBatch
 from accord.learning import Replicas, Report
-from accord.learning import Row as Numbers
 from accord.methods import METHODS, Shape, preset_features, recipe_to_config
 
 CONSISTENCY = 1.0  # weight of the appendix's penalty, which the paper does not give
@@ -36,7 +36,6 @@ ROWS: dict[str, Row] = {
     "spn-refined": Row("SPN, refined", "spn", refine=True),
 }
 ENCODERS, PRESETS = ("gat", "gcnii", "unet"), ("accord", "paper")
-Announce = Callable[[str, Numbers | None], None]
 
 INTRODUCTION = """# Citation sets: every method
 
@@ -107,7 +106,7 @@ def reproduce_methods(
     seeds: Sequence[int] = (1, 2, 3, 4, 5),
     max_epochs: int | None = None,
     accelerator: str = "auto",
-    announce: Announce = lambda job, row: None,
+    announce: Announce = silence,
 ) -> str:
     """Run what is asked for and is not stored yet, store each result as it comes, and write the table of all.
 

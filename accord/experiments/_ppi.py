@@ -1,6 +1,6 @@
 """The PPI table: all 121 labels as replicas of one program, GNN against SPN, one seed after the other."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -11,13 +11,14 @@ from torch import Tensor
 from accord.datasets import load_benchmark
 from accord.errors import OptionError
 from accord.evaluation import micro_f1, node_accuracy
+from accord.experiments._announce import Announce, silence
 from accord.experiments._choices import check_choices
 from accord.experiments._paper import PPI_SETS
 from accord.experiments._ppi_result import PPIResult, read_ppi_result
 from accord.experiments._ppi_table import ppi_table
 from accord.experiments._provenance import provenance
 from accord.graphs import GraphBatch
-from accord.learning import Chosen, Replicas, Report, Row, choose_combination
+from accord.learning import Chosen, Replicas, Report, choose_combination
 from accord.methods import (
     DENSE_GRID,
     Recipe,
@@ -31,7 +32,6 @@ ENCODERS, PRESETS = ("gcn", "sage", "gat", "gcnii"), ("paper",)
 EPOCHS = 200  # networks have fitted their training graphs long before
 LOOK_EVERY, PATIENCE = 10, 5  # epochs between looks; looks without improvement after which a label leaves the batch
 PRECISION, GPU_PRECISION = "tf32", {"gat": "bf16-mixed"}  # as accurate (results/replicas)
-Announce = Callable[[str, Row | None], None]
 
 INTRODUCTION = """# PPI: all labels at once, GNN against the SPN built on it
 
@@ -54,14 +54,13 @@ def run_ppi(
     encoder: str,
     seed: int,
     recipe: Recipe,
-    folder: Path | None = None,
     report: Report | None = None,
 ) -> PPIResult:
     """Train all labels of one seed side by side; look at the test graphs once, at the end."""
     bench = load_benchmark(benchmark)
     tasks = bench.num_tasks
     shape, replicas = Shape(bench.num_features, bench.num_states, tasks), Replicas((seed,), tasks)
-    model = StructuredProxyNetwork(recipe, bench.level).fit(bench.train, bench.val, shape, replicas, folder, report)
+    model = StructuredProxyNetwork(recipe, bench.level).fit(bench.train, bench.val, shape, replicas, report=report)
     device = model.device
     val, test = (GraphBatch.collate(part).to(device, torch.float32) for part in (bench.val, bench.test))
     assert val.y is not None and test.y is not None
@@ -119,7 +118,7 @@ def reproduce_ppi(
     seeds: Sequence[int] = (1, 2, 3, 4, 5),
     max_epochs: int | None = None,
     accelerator: str = "auto",
-    announce: Announce = lambda job, row: None,
+    announce: Announce = silence,
 ) -> str:
     """Run what is asked for and is not stored yet, store each seed as it comes, and write the table of all.
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -13,9 +13,10 @@ from torch_geometric.data import Data
 
 from accord.datasets import Benchmark, load_benchmark
 from accord.errors import InputError
+from accord.experiments._announce import Announce, silence
 from accord.experiments._choices import check_choices
 from accord.experiments._provenance import provenance
-from accord.learning import Replicas, Row
+from accord.learning import Replicas
 from accord.methods import METHODS, Shape, preset_features, preset_recipe
 
 METHODS_TIMED = ("gnn", "spn", "crf")
@@ -42,7 +43,7 @@ def reproduce_run_time(
     seeds: Sequence[int] = (1,),
     max_epochs: int | None = None,
     accelerator: str = "auto",
-    announce: Callable[[str, Row | None], None] = lambda job, row: None,
+    announce: Announce = silence,
 ) -> str:
     """Time what is asked for, store it, and write the table of all that is stored.
 

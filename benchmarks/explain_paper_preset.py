@@ -41,6 +41,8 @@ VARIANTS = (
     "look every epoch",
     "raw features, look every epoch",
     *RATES,
+    "a hundred times the rate, weight decay",
+    "a hundred times the rate, weight decay, kept by node accuracy",
 )
 COMBINATIONS = ("appendix", "sharpness picked", "accord's grid")
 MEASURES = {"graph": "Graph accuracy", "node": "Node accuracy"}
@@ -57,11 +59,10 @@ def vary(recipe: Recipe, variant: str) -> Recipe:
         recipe = replace(recipe, edge=recipe.node)
     if "look every epoch" in variant:
         recipe = replace(recipe, training=replace(recipe.training, evaluate_every=1))
-    if variant in RATES:
-        factor = RATES[variant]
+    for factor in (value for name, value in RATES.items() if name in variant):
         node, edge = (replace(part, learning_rate=factor * part.learning_rate) for part in (recipe.node, recipe.edge))
         recipe = replace(recipe, node=node, edge=edge)
-    if variant == "weight decay":
+    if "weight decay" in variant:
         node, edge = (replace(part, weight_decay=DECAY) for part in (recipe.node, recipe.edge))
         recipe = replace(recipe, node=node, edge=edge)
     return recipe
@@ -74,7 +75,8 @@ def run(benchmark: str, encoder: str, variant: str, method: str = "spn", epochs:
     recipe = vary(preset_recipe("paper", encoder, benchmark=benchmark, method=method), variant)
     if epochs:
         recipe = replace(recipe, training=replace(recipe.training, max_epochs=epochs))
-    model = METHODS[method](recipe, bench.level).fit(
+    level = "node" if "kept by node accuracy" in variant else bench.level
+    model = METHODS[method](recipe, level).fit(
         bench.train, bench.val, Shape(bench.num_features, bench.num_states), Replicas(SEEDS)
     )
     device = next(iter(model.tensors().values())).device

@@ -7,7 +7,8 @@ graphs are solved to the end by one program. Not differentiable. The same bits e
 
 import importlib.util
 import os
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -92,21 +93,43 @@ def _solve_groups(plan: Plan, problem: Problem) -> None:
 
 def _solve_by_sweeps(plan: Plan, problem: Problem) -> None:
     """Two launches a sweep; flags and counts stay on the device."""
-    kernels, memory, form = _kernels(), plan.memory, plan.form
-    replicas, num_nodes, _ = problem.node.shape
-    sizes = (plan.num_edges, num_nodes, problem.num_graphs)
-    sweep_programs = -(-plan.num_edges // form.width)
-    turn_programs = -(-max(num_nodes, problem.num_graphs) // form.turn)
+    kernels, form = _kernels(), plan.form
+    _, num_nodes, _ = problem.node.shape
+    sweep = Launcher(kernels.sweep, -(-plan.num_edges // form.width), plan, problem)
+    turn = Launcher(kernels.turn, -(-max(num_nodes, problem.num_graphs) // form.turn), plan, problem)
     for done in range(problem.max_sweeps):
-        parity = done % 2
-        grid, turn_grid = (replicas * sweep_programs,), (replicas * turn_programs,)
-        kernels.sweep[grid](memory, *sizes, sweep_programs, replicas, parity, form, num_warps=WARPS)
-        kernels.turn[turn_grid](memory, *sizes, turn_programs, replicas, parity, form, num_warps=WARPS)
+        sweep.launch(parity=done % 2)
+        turn.launch(parity=done % 2)
         if done % LOOK == LOOK - 1:
             if form.barred:
                 _check_feasible(plan, problem)
-            if form.stops and not bool(memory.running.any()):
+            if form.stops and not bool(plan.memory.running.any()):
                 break
+
+
+class Launcher:
+    """Launches a kernel again and again on the same memory.
+
+    Triton looks at every argument of every launch, and takes longer over ours than a small graph over a sweep. So only
+    the first launch is left to it: what it compiled then takes the others, with addresses in place of tensors.
+    """
+
+    def __init__(self, kernel: Any, programs: int, plan: Plan, problem: Problem) -> None:
+        replicas, num_nodes, _ = problem.node.shape
+        self.kernel, self.grid = kernel, (replicas * programs, 1, 1)
+        self.memory, self.form = plan.memory, plan.form
+        self.sizes = (plan.num_edges, num_nodes, problem.num_graphs, programs, replicas)
+        self.again: Callable[..., None] | None = None
+
+    def launch(self, parity: int) -> None:
+        """Put it on the current stream."""
+        if self.again is not None:
+            self.again(parity, self.form)
+            return
+        compiled = self.kernel[self.grid](self.memory, *self.sizes, parity, self.form, num_warps=WARPS)
+        if compiled is not None:  # as it is in the interpreter
+            addresses = tuple(tensor if tensor is None else tensor.data_ptr() for tensor in self.memory)
+            self.again = partial(compiled[self.grid], addresses, *self.sizes)
 
 
 def _kernels() -> Any:

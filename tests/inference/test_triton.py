@@ -31,7 +31,7 @@ pytestmark = [
 def driver(request, monkeypatch):
     """One program for a group of small graphs, or a launch for each sweep, whatever the size."""
     if request.param == "sweeps":
-        monkeypatch.setattr(_triton_plan, "SMALL", (0, 8))
+        monkeypatch.setattr(_triton_plan, "SMALL", (0, 0))
         monkeypatch.setattr(_triton, "LOOK", 2)
 
 
@@ -115,6 +115,14 @@ def test_same_for_wide_tables_and_forbidden_states(driver, states):
     moderate = random_field(9, 14, states)
     check(moderate.with_potentials(node=barred(moderate.node, 0.1)), damping=0.2, **options)
     check(moderate.with_potentials(node=barred(moderate.node, 0.1)), semiring="max", **options)
+
+
+@pytest.mark.parametrize(("states", "semiring", "scale"), [(18, "max", 1.0), (18, "sum", 1.0), (3, "sum", 250.0)])
+def test_states_beyond_the_last_weigh_nothing(driver, states, semiring, scale):
+    """Rows are padded to 32 or 4 states, which tables of -1,000 must not lose to."""
+    field = random_field(5, 6, states, scale=scale)
+    low = field.with_potentials(edge=field.edge - 1000.0)
+    check(low, {"rtol": 0, "atol": 1e-8}, semiring=semiring, max_sweeps=2, tolerance=0.0)
 
 
 @pytest.mark.parametrize("states", [2, 3])

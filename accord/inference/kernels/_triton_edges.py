@@ -4,7 +4,7 @@
 
 from typing import Any, NamedTuple
 
-from accord.inference.kernels import _triton_rolled as rolled
+from accord.inference.kernels import _triton_tiles as tiles
 from accord.inference.kernels._triton_language import jit, tl
 from accord.inference.kernels._triton_rows import (
     cavity,
@@ -37,22 +37,22 @@ class Place(NamedTuple):
 
 @jit
 def find_place(memory, replica, position, live, old, new, edges, nodes, form: tl.constexpr):
-    block = replica * ((edges + form.width - 1) // form.width) + position // form.width
+    block = replica * ((edges + form.block - 1) // form.block) + position // form.block
     totals = memory.totals + old * nodes * form.padded
     fresh = memory.totals + new * nodes * form.padded
     said = memory.messages
     counts = totals
     fresh_counts = fresh
-    if form.rolled:
-        said = memory.said + block * (form.states * form.width)
+    if form.tiled:
+        said = memory.said + block * (form.states * form.block)
     if form.barred:
         counts = memory.counts + old * nodes * form.padded
         fresh_counts = memory.counts + new * nodes * form.padded
     return Place(
         source=tl.load(memory.source + position, mask=live, other=0),
         target=tl.load(memory.target + position, mask=live, other=0),
-        tables=memory.tables + block * (form.states * form.states * form.width),
-        messages=memory.messages + block * (2 * form.states * form.width),
+        tables=memory.tables + block * (form.states * form.states * form.block),
+        messages=memory.messages + block * (2 * form.states * form.block),
         said=said,
         totals=totals,
         counts=counts,
@@ -148,10 +148,12 @@ def sweep_edges(memory, replica, position, live, running, old, new, edges, nodes
     weight = 1.0
     if form.weighted:
         weight = tl.load(memory.weight + replica * edges + position, mask=live, other=1.0)
-    if form.rolled:
-        forward, backward = rolled.send(place, lane, live & running, form)
+    if form.tiled:
+        forward, backward = tiles.send(place, live & running, form)
+        moved, stuck = tiles.receive(memory, place, forward, 0, place.target, weight, live, running, form)
+        moved_back, stuck_back = tiles.receive(memory, place, backward, 1, place.source, weight, live, running, form)
     else:
         forward, backward = send(place, lane, live, running, form)
-    moved, stuck = receive(memory, place, forward, lane, 0, place.target, weight, live, running, form)
-    moved_back, stuck_back = receive(memory, place, backward, lane, 1, place.source, weight, live, running, form)
+        moved, stuck = receive(memory, place, forward, lane, 0, place.target, weight, live, running, form)
+        moved_back, stuck_back = receive(memory, place, backward, lane, 1, place.source, weight, live, running, form)
     return tl.maximum(moved, moved_back), stuck, stuck_back

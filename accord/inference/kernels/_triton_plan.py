@@ -14,8 +14,9 @@ from accord.inference.kernels._reference import collect, normalise
 
 WIDTH = 128  # edges of a block, one for each lane of four warps
 UNROLLED = 16  # states; beyond, the rows of an edge do not all fit into the registers of a lane
+TILE_BYTES, TILE_ROWS = 16384, 8  # of tables at once, where the threads share the rows of an edge
 TURN = 2048  # entries of totals that a program sets at once
-SMALL = 8, 8  # graphs of up to so many blocks of up to so many states are solved by one program to the end
+SMALL = 1024, 128  # edges of graphs that one program solves to the end: with up to 8 states, and beyond
 ORDER_BYTES = 2 * (8 + 8 + 3 * 8)  # an edge, while its arcs are sorted by where they end: ends, codes, and the sort
 SPAN = {torch.float32: 60.0, torch.float64: 600.0}  # nats; exp(potential - max) of wider tables may underflow
 BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
@@ -28,7 +29,9 @@ class Form:
     states: int
     padded: int  # states, up to a power of two: numbers in a row of totals
     width: int  # edges at once
-    rolled: bool  # a loop over chunks of states; else all rows of an edge are in registers
+    block: int  # edges whose numbers lie side by side in memory
+    tiled: bool  # threads share the rows of an edge; else all of them are in the registers of one
+    rows: int  # of each table at once, where threads share them
     starts: tuple[int, ...]  # first states of the chunks that rows lie in
     sizes: tuple[int, ...]  # and how many states each has
     turn: int  # nodes or graphs at once
@@ -51,9 +54,9 @@ class Memory(NamedTuple):
     target: Tensor
     graph: Tensor | None  # [edges]
     weight: Tensor | None  # [R, edges]
-    tables: Tensor  # [R, blocks, states * states * width]: see `_to_lanes`
-    messages: Tensor  # [R, blocks, 2 * states * width]
-    said: Tensor | None  # [R, blocks, states * width]: messages along the edges before they are normalised
+    tables: Tensor  # [R, blocks, states * states * block]: see `_to_lanes`
+    messages: Tensor  # [R, blocks, 2 * states * block]
+    said: Tensor | None  # [R, blocks, states * block]: messages along the edges before they are normalised
     node: Tensor  # [R, nodes, padded]: finite part of the potentials
     node_counts: Tensor | None  # [R, nodes, padded]: 1 where a state is forbidden
     totals: Tensor  # [2, R, nodes, padded]: of the last sweep and of this one
@@ -104,8 +107,7 @@ def make_plan(problem: Problem) -> Plan:
     facts = _look(problem, edge_graph, sizes)
     form = _form(problem, facts)
     order = rank = groups = None
-    blocks, states = SMALL
-    if facts.largest_graph <= (blocks if form.states <= states else 1) * form.width:
+    if facts.largest_graph <= SMALL[form.states > 8]:
         if not facts.sorted:
             order = edge_graph.argsort(stable=True)
         node_graph = _node_graph(problem)
@@ -125,8 +127,7 @@ def planned_bytes(problem: Problem) -> int:
     (replicas, num_nodes, states), each = problem.node.shape, problem.node.element_size()
     num_edges = problem.arcs.num_edges
     lanes = -(-num_edges // WIDTH) * WIDTH
-    rolled = states > UNROLLED
-    numbers = states**2 + (3 if rolled else 2) * states  # tables, messages, and messages not yet normalised
+    numbers = states**2 + (3 if states > UNROLLED else 2) * states  # tables, messages, and messages not yet normalised
     weighted = problem.appearance.stride(-1) != 0  # one number for all edges is a view of that number
     copied = states**2 + 1 if weighted else 0  # tables divided by the appearance, and the appearance itself
     # Lowest, highest, their difference and its quotient are there before the tables; a maximum an edge beside them.
@@ -165,12 +166,16 @@ def _form(problem: Problem, facts: _Facts) -> Form:
     # The largest sum of a table of moderate span cannot underflow, whatever the cavity.
     linear = not best and facts.span <= SPAN[dtype]
     vector = min(16 // dtype.itemsize, padded)
-    starts, sizes = _chunks(states, vector)
+    tiled = states > UNROLLED or not (best or linear)
+    rows = min(TILE_ROWS, padded)
+    starts, sizes = ((0,), (states,)) if tiled else _chunks(states, vector)
     return Form(
         states=states,
         padded=padded,
-        width=WIDTH,
-        rolled=states > UNROLLED or not (best or linear),
+        width=min(WIDTH, TILE_BYTES // (dtype.itemsize * rows * padded)) if tiled else WIDTH,
+        block=1 if tiled else WIDTH,
+        tiled=tiled,
+        rows=rows,
         starts=starts,
         sizes=sizes,
         turn=min(TURN // padded, WIDTH),
@@ -239,7 +244,7 @@ def _lay_out(
         weight=_weights(problem, order) if form.weighted else None,
         tables=_tables(problem, form, order),
         messages=messages,
-        said=messages.new_empty(*messages.shape[:2], messages.shape[2] // 2) if form.rolled else None,
+        said=messages.new_empty(*messages.shape[:2], messages.shape[2] // 2) if form.tiled else None,
         node=_padded(first.finite, form, rank),
         node_counts=_padded(first.infinities.int(), form, rank) if form.barred else None,
         totals=_pair(_padded(totals.finite, form, rank), _padded(first.finite, form, rank)),
@@ -292,12 +297,12 @@ def _incoming(source: Tensor, target: Tensor, num_nodes: int) -> tuple[Tensor, T
 
 
 def _to_lanes(values: Tensor, form: Form) -> Tensor:
-    """[R, edges, rows, states] -> [R, blocks, rows * states * width].
+    """[R, edges, rows, states] -> [R, blocks, rows * states * block].
 
-    A block holds `width` edges, chunk after chunk as [rows, width, chunk]. Lanes after the last edge are not set.
+    A block holds `block` edges, chunk after chunk as [rows, block, chunk]. Lanes after the last edge are not set.
     """
     replicas, num_edges, rows, states = values.shape
-    blocks = values.new_empty(replicas, -(-num_edges // form.width), rows * states * form.width)
+    blocks = values.new_empty(replicas, -(-num_edges // form.block), rows * states * form.block)
     for lanes, chunk in _lane_views(blocks, values, form):
         lanes.copy_(chunk)
     return blocks
@@ -306,13 +311,13 @@ def _to_lanes(values: Tensor, form: Form) -> Tensor:
 def _lane_views(blocks: Tensor, values: Tensor, form: Form) -> Iterator[tuple[Tensor, Tensor]]:
     """The same numbers in both layouts, as views of the same shape: chunk by chunk, whole blocks and the rest."""
     replicas, num_edges, rows, _ = values.shape
-    whole, rest = divmod(num_edges, form.width)
-    until = whole * form.width
+    whole, rest = divmod(num_edges, form.block)
+    until = whole * form.block
     for start, size in zip(form.starts, form.sizes, strict=True):
-        lanes = blocks[:, :, start * rows * form.width : (start + size) * rows * form.width]
-        lanes = lanes.view(replicas, -1, rows, form.width, size).transpose(2, 3)
+        lanes = blocks[:, :, start * rows * form.block : (start + size) * rows * form.block]
+        lanes = lanes.view(replicas, -1, rows, form.block, size).transpose(2, 3)
         chunk = values[..., start : start + size]
-        yield lanes[:, :whole], chunk[:, :until].unflatten(1, (whole, form.width))
+        yield lanes[:, :whole], chunk[:, :until].unflatten(1, (whole, form.block))
         if rest:
             yield lanes[:, whole, :rest], chunk[:, until:]
 
@@ -323,6 +328,8 @@ def _tables(problem: Problem, form: Form, order: Tensor | None) -> Tensor:
     if form.weighted:
         edge = edge / problem.appearance.detach()[..., None, None]
     edge = _ordered(edge, order, 1).contiguous()
+    if form.tiled and not form.linear:
+        return edge  # as it lies there; it is only read
     blocks = _to_lanes(edge, form)
     if form.linear:
         highest = edge.flatten(-2).amax(-1)[..., None, None].expand_as(edge)
@@ -334,10 +341,10 @@ def _tables(problem: Problem, form: Form, order: Tensor | None) -> Tensor:
 
 def _first_messages(problem: Problem, form: Form, order: Tensor | None, start: Tensor | None) -> Tensor:
     node, num_edges = problem.node, problem.edge.shape[-3]
-    replicas, blocks = node.shape[0], -(-num_edges // form.width)
+    replicas, blocks = node.shape[0], -(-num_edges // form.block)
     if start is None:
         value = 0.0 if form.best else -math.log(form.states)
-        return node.new_full((replicas, blocks, 2 * form.states * form.width), value)
+        return node.new_full((replicas, blocks, 2 * form.states * form.block), value)
     pairs = _ordered(start.view(replicas, 2, num_edges, form.states), order, 2)
     return _to_lanes(pairs.transpose(1, 2), form)
 

@@ -52,20 +52,23 @@ def unpack(tile, SIZE: tl.constexpr):
 def chunk_at(base, lane, row, start, ROWS: tl.constexpr, SIZE: tl.constexpr, form: tl.constexpr):
     """Where a chunk of one of ROWS rows lies within a block."""
     vector = base[:, None] + lane[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
-    return vector + (start * ROWS + row * SIZE) * form.width
+    return vector + (start * ROWS + row * SIZE) * form.block
 
 
 @jit
 def message_offset(position, side, state, form: tl.constexpr):
     """Where a state of a message lies."""
-    size = tl.full(state.shape, 1, tl.int32)
-    if form.vector >= 2:
-        size = tl.where(state < form.states // 2 * 2, 2, size)
-    if form.vector >= 4:
-        size = tl.where(state < form.states // 4 * 4, 4, size)
-    start = state // size * size
-    block = (position // form.width).to(tl.int64) * (2 * form.states * form.width)
-    return block + (start * 2 + side * size) * form.width + position % form.width * size + state - start
+    if form.tiled:
+        return (position.to(tl.int64) * 2 + side) * form.states + state
+    else:
+        size = tl.full(state.shape, 1, tl.int32)
+        if form.vector >= 2:
+            size = tl.where(state < form.states // 2 * 2, 2, size)
+        if form.vector >= 4:
+            size = tl.where(state < form.states // 4 * 4, 4, size)
+        start = state // size * size
+        block = (position // form.block).to(tl.int64) * (2 * form.states * form.block)
+        return block + (start * 2 + side * size) * form.block + position % form.block * size + state - start
 
 
 # ---- rows of nodes

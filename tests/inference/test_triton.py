@@ -257,8 +257,18 @@ def test_gradients_go_through_it():
 
 def test_without_triton_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(_triton, "unavailable", lambda: "Triton is not installed")
-    with pytest.raises(OptionError, match="pip install triton"):
+    with pytest.raises(OptionError, match="pip install 'triton"):
         propagate(random_field(4, 4, 3).to(DEVICE), backend="triton")
+
+
+@pytest.mark.parametrize(("version", "works"), [("3.3.1", False), ("3.4.0", True), ("3.10.0+git1", True)])
+def test_an_old_triton_is_left_alone(monkeypatch, version, works):
+    monkeypatch.setattr("triton.__version__", version)
+    _triton.unavailable.cache_clear()
+    try:
+        assert (_triton.unavailable() is None) == works
+    finally:
+        _triton.unavailable.cache_clear()
 
 
 def test_device_code_can_be_imported_without_triton():

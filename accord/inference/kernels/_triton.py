@@ -6,6 +6,7 @@ graphs are solved to the end by one program. Not differentiable. The same bits e
 """
 
 import importlib.util
+import logging
 import os
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -17,6 +18,9 @@ from accord.errors import InfeasibleError, OptionError
 from accord.inference.kernels._interface import Problem, Solution
 from accord.inference.kernels._triton_plan import Plan, make_plan, planned_bytes, read_messages
 
+log = logging.getLogger("accord.inference")
+
+OLDEST = (3, 4)  # version that takes tuples of pointers, and constants with fields
 MAX_STATES = 64
 MAX_EDGES = 2**30 - 1  # arcs and rows are numbered with 32 bits
 WARPS = 4  # of a program; `_triton_plan.WIDTH` threads
@@ -46,8 +50,17 @@ def unfit(problem: Problem) -> str | None:
 
 @lru_cache(maxsize=1)
 def unavailable() -> str | None:
-    """Why there is no Triton on this machine, or None."""
-    return None if importlib.util.find_spec("triton") else "Triton is not installed"
+    """Why the kernels cannot be had on this machine, or None."""
+    reason = None
+    if importlib.util.find_spec("triton") is None:
+        reason = "Triton is not installed"
+    else:
+        version = importlib.import_module("triton").__version__
+        if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+            reason = f"Triton is {version}, and the kernels need {'.'.join(map(str, OLDEST))} or later"
+    if reason is not None:
+        log.warning("propagate: the fast GPU kernel is not available, so the slower reference is used: %s.", reason)
+    return reason
 
 
 def needed_bytes(problem: Problem) -> int:
@@ -60,7 +73,7 @@ def solve(problem: Problem) -> Solution:
     """Sweep until every graph of every replica has settled, as the reference does."""
     reason = unfit(problem)
     if reason is None and unavailable() is not None:
-        reason = f"{unavailable()}; install it (pip install triton), or use backend 'auto'"
+        reason = f"{unavailable()}; install it (pip install 'triton>=3.4', or a later torch), or use backend 'auto'"
     if reason is not None:
         raise OptionError(f"propagate: backend 'triton' cannot be used here: {reason}.")
     replicas, num_graphs = problem.node.shape[0], problem.num_graphs

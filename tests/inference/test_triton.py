@@ -125,6 +125,40 @@ def test_states_beyond_the_last_weigh_nothing(driver, states, semiring, scale):
     check(low, {"rtol": 0, "atol": 1e-8}, semiring=semiring, max_sweeps=2, tolerance=0.0)
 
 
+@pytest.mark.parametrize("semiring", ["sum", "max"])
+def test_two_states_by_ratios_at_the_extremes(driver, semiring):
+    """Nodes as good as certain, tables that hardly let anything through, and messages to start from that say so."""
+    options = {"semiring": semiring, "max_sweeps": 3, "tolerance": 0.0}
+    field = random_field(9, 14, 2, lead=(2,))
+    certain = field.with_potentials(node=1e4 * field.node)
+    check(certain, **options)
+    check(certain, damping=0.3, edge_appearance=0.7, **options)
+    check(certain.to(torch.float32), {"rtol": 1e-6, "atol": 5e-3}, **options)  # 1e4 nats have a grain of 1e-3
+    steep = field.with_potentials(edge=500 * field.edge)
+    check(steep, {"rtol": 0, "atol": 1e-8}, damping=0.3, **options)
+    widest = field.with_potentials(edge=torch.tensor([[0.0, -1000.0], [-1000.0, -3.0]]).double().expand_as(field.edge))
+    check(widest, **options)
+    start = 300 * torch.randn(2, 28, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    check(field, start=start, **options)
+    check(certain, start=start, damping=0.5, **options)
+
+
+def test_ratios_are_for_two_states_without_infinities():
+    """Infinite ratios cannot be taken out of a total again: one -inf anywhere, and there are rows of two."""
+    field = random_field(6, 8, 2)
+    problem = problem_of(field)
+    start = torch.zeros(1, 16, 2, dtype=torch.float64)
+
+    def form_of(**changed):
+        return _triton_plan.make_plan(dataclasses.replace(problem, **changed)).form
+
+    assert form_of().ratios and form_of(start=start).ratios
+    for name, values in (("node", problem.node), ("edge", problem.edge), ("start", start)):
+        form = form_of(**{name: values.flatten().index_fill(0, torch.tensor(5), -torch.inf).view_as(values)})
+        assert not form.ratios and form.numbers == form.padded == 2
+    assert not _triton_plan.make_plan(problem_of(random_field(6, 8, 3))).form.ratios
+
+
 @pytest.mark.parametrize("states", [2, 3])
 def test_forbidden_pairs_do_not_hide_unlikely_states(states):
     """The best state of the source is barred from state 0 of the target, which is left with one e^-300 as likely."""
@@ -180,7 +214,7 @@ def test_same_on_one_large_graph_on_a_gpu(states, semiring):
     check(PairwiseField(star, node, field.edge[:4200]), semiring=semiring, max_sweeps=3, tolerance=0.0)
 
 
-@pytest.mark.parametrize("states", [1, 3])
+@pytest.mark.parametrize("states", [1, 2, 3])
 def test_starts_and_no_sweeps(driver, states):
     field = random_field(8, 12, states, lead=(2,))
     start = torch.randn(2, 24, states, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -193,9 +227,10 @@ def test_starts_and_no_sweeps(driver, states):
     check(batch, start=start, max_sweeps=2)
 
 
-def test_the_same_bits_every_time(driver, deterministic):
+@pytest.mark.parametrize("states", [2, 3])
+def test_the_same_bits_every_time(driver, deterministic, states):
     """Nothing is added in an order that depends on who comes first."""
-    field = random_field(60, 150, 3, dtype=torch.float32, lead=(2,), graphs=2)
+    field = random_field(60, 150, states, dtype=torch.float32, lead=(2,), graphs=2)
     check(field, SINGLE, max_sweeps=3, tolerance=0.0, edge_appearance=0.8)
     check(field.with_potentials(edge=barred(field.edge, 0.02)), SINGLE, max_sweeps=2, tolerance=0.0)
     runs = [propagate(field.to(DEVICE), max_sweeps=3, backend="triton").messages for _ in range(3)]
@@ -286,8 +321,8 @@ def test_auto_takes_it_on_gpus_alone():
     assert (name == "triton") == (DEVICE == "cuda")
 
 
-COMPILE = """
-import sys, torch
+COMPILE = r"""
+import re, sys, torch
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
@@ -309,10 +344,17 @@ small = random_field(12, 20, 3, dtype=torch.float32, graphs=2)
 ptx = compiled("sweep", small, tolerance=0.0)
 # Rows of totals are read and added to in vectors; tables and messages too.
 assert ptx.count("add.v4.f32") == 2 and "ld.global.v4" in ptx and "ld.global.v2" in ptx, ptx
+# With two states a table is one vector, a pair of messages another, and totals are single numbers.
+two = random_field(12, 20, 2, dtype=torch.float32)
+ptx = compiled("sweep", two, tolerance=0.0)
+assert ptx.count("ld.global.v4") == ptx.count("ld.global.v2") == ptx.count("st.global.v2") == 1, ptx
+assert len(re.findall(r"(?:atom|red)\.global[\w.]*\.add\.f32", ptx)) == 2, ptx
+compiled("solve_groups", random_field(12, 20, 2, graphs=2, scale=500.0), damping=0.3, edge_appearance=0.5)
 compiled("solve_groups", small.with_potentials(edge=barred(small.edge, 0.1)), damping=0.3)
 compiled("solve_groups", random_field(12, 20, 5, graphs=2), semiring="max", edge_appearance=0.5)
 compiled("sweep", random_field(12, 20, 18, dtype=torch.float32), tolerance=0.0)
 torch.use_deterministic_algorithms(True)
+compiled("turn", two)
 compiled("turn", small.with_potentials(edge=barred(small.edge, 0.1)), edge_appearance=0.5)
 """
 

@@ -4,6 +4,7 @@
 
 from typing import Any, NamedTuple
 
+from accord.inference.kernels import _triton_ratios as ratios
 from accord.inference.kernels import _triton_tiles as tiles
 from accord.inference.kernels._triton_language import jit, tl
 from accord.inference.kernels._triton_rows import (
@@ -52,7 +53,7 @@ def find_place(memory, replica, position, live, old, new, edges, nodes, form: tl
         source=tl.load(memory.source + position, mask=live, other=0),
         target=tl.load(memory.target + position, mask=live, other=0),
         tables=memory.tables + block * (form.states * form.states * form.block),
-        messages=memory.messages + block * (2 * form.states * form.block),
+        messages=memory.messages + block * (2 * form.numbers * form.block),
         said=said,
         totals=totals,
         counts=counts,
@@ -148,7 +149,10 @@ def sweep_edges(memory, replica, position, live, running, old, new, edges, nodes
     weight = 1.0
     if form.weighted:
         weight = tl.load(memory.weight + replica * edges + position, mask=live, other=1.0)
-    if form.tiled:
+    if form.ratios:
+        moved, moved_back = ratios.exchange(memory, place, weight, live, running, form)
+        stuck, stuck_back = ~live, ~live
+    elif form.tiled:
         forward, backward = tiles.send(place, live & running, form)
         moved, stuck = tiles.receive(memory, place, forward, 0, place.target, weight, live, running, form)
         moved_back, stuck_back = tiles.receive(memory, place, backward, 1, place.source, weight, live, running, form)

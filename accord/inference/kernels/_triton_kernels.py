@@ -98,7 +98,7 @@ def collect_totals(memory, replica, first, last, fresh, edges, nodes, form: tl.c
     PADDED: tl.constexpr = form.padded
     TURN: tl.constexpr = form.turn
     state = tl.arange(0, PADDED)[None, :]
-    messages = memory.messages + replica * ((edges + form.block - 1) // form.block) * (2 * form.states * form.block)
+    messages = memory.messages + replica * ((edges + form.block - 1) // form.block) * (2 * form.numbers * form.block)
     target = fresh * nodes * form.padded
     while first < last:
         node = first + tl.arange(0, TURN)
@@ -114,7 +114,7 @@ def collect_totals(memory, replica, first, last, fresh, edges, nodes, form: tl.c
             some = live & (arc < end)
             code = tl.load(memory.incoming + arc, mask=some, other=0)
             at = message_offset((code // 2)[:, None], (code % 2)[:, None], state, form)
-            mask = some[:, None] & (state < form.states)
+            mask = some[:, None] & (state < form.numbers)
             value = tl.load(messages + at, mask=mask, other=0.0)
             if form.barred:
                 no = value == -float("inf")

@@ -27,7 +27,8 @@ class Form:
     """What a kernel is compiled for."""
 
     states: int
-    padded: int  # states, up to a power of two: numbers in a row of totals
+    ratios: bool  # two states and nothing barred: see `_triton_ratios`
+    padded: int  # `numbers`, up to a power of two: those in a row of totals
     width: int  # edges at once
     block: int  # edges whose numbers lie side by side in memory
     tiled: bool  # threads share the rows of an edge; else all of them are in the registers of one
@@ -46,6 +47,11 @@ class Form:
     many: bool  # more than one graph
     atomic: bool  # messages are added to totals in any order; else in the same order every run
 
+    @property
+    def numbers(self) -> int:
+        """How many a message consists of, or a total."""
+        return 1 if self.ratios else self.states
+
 
 class Memory(NamedTuple):
     """Where everything is; None where a form has no use for it."""
@@ -55,7 +61,7 @@ class Memory(NamedTuple):
     graph: Tensor | None  # [edges]
     weight: Tensor | None  # [R, edges]
     tables: Tensor  # [R, blocks, states * states * block]: see `_to_lanes`
-    messages: Tensor  # [R, blocks, 2 * states * block]
+    messages: Tensor  # [R, blocks, 2 * numbers * block]
     said: Tensor | None  # [R, blocks, states * block]: messages along the edges before they are normalised
     node: Tensor  # [R, nodes, padded]: finite part of the potentials
     node_counts: Tensor | None  # [R, nodes, padded]: 1 where a state is forbidden
@@ -127,14 +133,15 @@ def planned_bytes(problem: Problem) -> int:
     (replicas, num_nodes, states), each = problem.node.shape, problem.node.element_size()
     num_edges = problem.arcs.num_edges
     lanes = -(-num_edges // WIDTH) * WIDTH
-    numbers = states**2 + (3 if states > UNROLLED else 2) * states  # tables, messages, and messages not yet normalised
+    row = 1 if states == 2 else states  # a ratio
+    numbers = states**2 + (3 if states > UNROLLED else 2) * row  # tables, messages, and messages not yet normalised
     weighted = problem.appearance.stride(-1) != 0  # one number for all edges is a view of that number
     copied = states**2 + 1 if weighted else 0  # tables divided by the appearance, and the appearance itself
     # Lowest, highest, their difference and its quotient are there before the tables; a maximum an edge beside them.
     edges = replicas * each * max(lanes * numbers + num_edges * (1 + copied), 4 * num_edges)
     ends = num_edges * (8 + (4 if problem.num_graphs > 1 else 0))
     # Potentials, totals of two sweeps, and what these are put together from: states apart, and padded.
-    nodes = replicas * num_nodes * each * (5 * (1 << (states - 1).bit_length()) + 2 * states)
+    nodes = replicas * num_nodes * each * (5 * (1 << (row - 1).bit_length()) + 2 * states)
     in_order = torch.are_deterministic_algorithms_enabled()
     return edges + ends + nodes + (num_edges * ORDER_BYTES if in_order else 0)
 
@@ -161,19 +168,22 @@ def _look(problem: Problem, edge_graph: Tensor, sizes: Tensor) -> _Facts:
 
 def _form(problem: Problem, facts: _Facts) -> Form:
     states, dtype = problem.node.shape[-1], problem.node.dtype
-    padded = 1 << (states - 1).bit_length()
+    ratios = states == 2 and not facts.barred  # or a ratio could be infinite
+    padded = 1 if ratios else 1 << (states - 1).bit_length()
     best = problem.semiring == "max"
     # The largest sum of a table of moderate span cannot underflow, whatever the cavity.
     linear = not best and facts.span <= SPAN[dtype]
     vector = min(16 // dtype.itemsize, padded)
-    tiled = states > UNROLLED or not (best or linear)
+    tiled = states > UNROLLED or not (best or linear or ratios)
+    block = 1 if tiled or ratios else WIDTH
     rows = min(TILE_ROWS, padded)
-    starts, sizes = ((0,), (states,)) if tiled else _chunks(states, vector)
+    starts, sizes = ((0,), (states,)) if block == 1 else _chunks(states, vector)
     return Form(
         states=states,
+        ratios=ratios,
         padded=padded,
         width=min(WIDTH, TILE_BYTES // (dtype.itemsize * rows * padded)) if tiled else WIDTH,
-        block=1 if tiled else WIDTH,
+        block=block,
         tiled=tiled,
         rows=rows,
         starts=starts,
@@ -273,12 +283,19 @@ def _ordered(values: Tensor, order: Tensor | None, dim: int) -> Tensor:
 
 def _padded(rows: Tensor, form: Form, rank: Tensor | None) -> Tensor:
     """[R, nodes, states] -> [R, nodes, padded], nodes in their new order."""
+    if form.ratios:
+        rows = _ratios(rows)
     wide = rows.new_zeros(*rows.shape[:2], form.padded)
     if rank is None:
-        wide[..., : form.states] = rows
+        wide[..., : form.numbers] = rows
     else:
-        wide[:, rank, : form.states] = rows
+        wide[:, rank, : form.numbers] = rows
     return wide
+
+
+def _ratios(logs: Tensor) -> Tensor:
+    """[..., 2] -> [..., 1]."""
+    return logs[..., 1:] - logs[..., :1]
 
 
 def _weights(problem: Problem, order: Tensor | None) -> Tensor:
@@ -328,7 +345,7 @@ def _tables(problem: Problem, form: Form, order: Tensor | None) -> Tensor:
     if form.weighted:
         edge = edge / problem.appearance.detach()[..., None, None]
     edge = _ordered(edge, order, 1).contiguous()
-    if form.tiled and not form.linear:
+    if form.block == 1 and not form.linear:
         return edge  # as it lies there; it is only read
     blocks = _to_lanes(edge, form)
     if form.linear:
@@ -343,17 +360,32 @@ def _first_messages(problem: Problem, form: Form, order: Tensor | None, start: T
     node, num_edges = problem.node, problem.edge.shape[-3]
     replicas, blocks = node.shape[0], -(-num_edges // form.block)
     if start is None:
-        value = 0.0 if form.best else -math.log(form.states)
-        return node.new_full((replicas, blocks, 2 * form.states * form.block), value)
+        value = 0.0 if form.best or form.ratios else -math.log(form.states)
+        return node.new_full((replicas, blocks, 2 * form.numbers * form.block), value)
     pairs = _ordered(start.view(replicas, 2, num_edges, form.states), order, 2)
-    return _to_lanes(pairs.transpose(1, 2), form)
+    pairs = pairs.transpose(1, 2)
+    return _to_lanes(_ratios(pairs).mT if form.ratios else pairs, form)
 
 
 def read_messages(messages: Tensor, form: Form, order: Tensor | None, num_edges: int) -> Tensor:
     """Messages as a solution has them, [R, arcs, states]."""
     pairs = messages.new_empty(messages.shape[0], 2, num_edges, form.states)
-    for lanes, chunk in _lane_views(messages, pairs.transpose(1, 2), form):
+    rows = pairs.transpose(1, 2)
+    if form.ratios:
+        rows = rows[..., :1].mT  # of an edge both, as one row
+    for lanes, chunk in _lane_views(messages, rows, form):
         chunk.copy_(lanes)
+    if form.ratios:
+        _normalise_ratios(pairs, form)
     if order is not None:
         pairs = torch.empty_like(pairs).index_copy_(2, order, pairs)
     return pairs.view(pairs.shape[0], 2 * num_edges, form.states)
+
+
+def _normalise_ratios(pairs: Tensor, form: Form) -> None:
+    """Log-messages [..., 2] for ratios, which stand where state 0 will; in place, lest there be three copies."""
+    torch.neg(pairs[..., 0], out=pairs[..., 1])
+    if form.best:
+        pairs.clamp_(min=0.0).neg_()
+    else:
+        torch.logaddexp(pairs, pairs.new_zeros(()), out=pairs).neg_()

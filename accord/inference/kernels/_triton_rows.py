@@ -58,8 +58,8 @@ def chunk_at(base, lane, row, start, ROWS: tl.constexpr, SIZE: tl.constexpr, for
 @jit
 def message_offset(position, side, state, form: tl.constexpr):
     """Where a state of a message lies."""
-    if form.tiled:
-        return (position.to(tl.int64) * 2 + side) * form.states + state
+    if form.block == 1:
+        return (position.to(tl.int64) * 2 + side) * form.numbers + state
     else:
         size = tl.full(state.shape, 1, tl.int32)
         if form.vector >= 2:

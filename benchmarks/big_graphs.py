@@ -180,6 +180,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--alone", action="store_true", help="one thread, processor time: for machines that are shared")
+    parser.add_argument("--smallest", type=float, default=5.0, help="exponent of the smallest number of edges")
     parser.add_argument("--largest", type=float, help="exponent of the largest number of edges")
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder for the results")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
@@ -191,7 +192,7 @@ def main() -> None:
         return
     largest = options.largest or (7 if options.device == "cpu" else 8)
     sizes = []
-    exponent = 5.0
+    exponent = options.smallest
     while exponent <= largest:
         command = [sys.executable, __file__, "--one", str(round(10**exponent)), "--device", options.device]
         command += ["--alone"] if options.alone else []

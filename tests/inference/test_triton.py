@@ -202,6 +202,26 @@ def test_same_on_more_than_one_block(driver):
     check(field, damping=0.4, edge_appearance=appearance.to(DEVICE), max_sweeps=4, tolerance=0.1)
 
 
+@pytest.mark.parametrize("semiring", ["sum", "max"])
+@pytest.mark.parametrize("states", [2, 3, 5])
+def test_edges_of_the_same_source_add_up_first(monkeypatch, states, semiring):
+    """In the order given, where that is by source, or sorted; over the borders of blocks; in batches and replicas."""
+    for name, value in {"SMALL": (0, 0), "RUNS": 1, "SORTED_SWEEPS": 2}.items():
+        monkeypatch.setattr(_triton_plan, name, value)
+    options = {"semiring": semiring, "tolerance": 0.0}
+    field = random_field(30, 280, states, lead=(2,), graphs=2, scale=0.5)
+    order = field.edge_index[0].argsort()
+    by_source = PairwiseField(field.edge_index[:, order], field.node, field.edge[:, order], field.graph)
+    for each, sweeps in ((field, 3), (by_source, 1)):
+        plan = _triton_plan.make_plan(dataclasses.replace(problem_of(each.to(DEVICE), **options), max_sweeps=sweeps))
+        assert plan.form.runs and (plan.order is None) == (each is by_source)
+        check(each, max_sweeps=sweeps, **options)
+    check(field, max_sweeps=3, damping=0.2, edge_appearance=0.7, **options)
+    check(field.with_potentials(edge=barred(field.edge, 0.01)), max_sweeps=3, **options)
+    plan = _triton_plan.make_plan(dataclasses.replace(problem_of(field.to(DEVICE), **options), max_sweeps=1))
+    assert not plan.form.runs, "or a single sweep would wait for the sort"
+
+
 @pytest.mark.skipif(DEVICE == "cpu", reason="takes minutes in the interpreter")
 @pytest.mark.parametrize("semiring", ["sum", "max"])
 @pytest.mark.parametrize("states", [2, 3, 10])

@@ -16,14 +16,13 @@ import torch
 
 from accord.errors import InfeasibleError, OptionError
 from accord.inference.kernels._interface import Problem, Solution
-from accord.inference.kernels._triton_plan import Plan, make_plan, planned_bytes, read_messages
+from accord.inference.kernels._triton_plan import WARPS, Plan, make_plan, planned_bytes, read_messages
 
 log = logging.getLogger("accord.inference")
 
 OLDEST = (3, 4)  # version that takes tuples of pointers, and constants with fields
 MAX_STATES = 64
 MAX_EDGES = 2**30 - 1  # arcs and rows are numbered with 32 bits
-WARPS = 4  # of a program; `_triton_plan.WIDTH` threads
 LOOK = 8  # sweeps between two looks at whether all has settled: a look waits for the device
 
 
@@ -101,15 +100,16 @@ def _solve_groups(plan: Plan, problem: Problem) -> None:
     programs = memory.groups.shape[1] - 1
     replicas, num_nodes, _ = problem.node.shape
     sizes = (plan.num_edges, num_nodes, problem.num_graphs, programs, replicas)
-    kernels.solve_groups[(replicas * programs,)](memory, *sizes, problem.max_sweeps, plan.form, num_warps=WARPS)
+    given = (memory, *sizes, problem.max_sweeps, plan.form)
+    kernels.solve_groups[(replicas * programs,)](*given, num_warps=plan.form.warps)
 
 
 def _solve_by_sweeps(plan: Plan, problem: Problem) -> None:
     """Two launches a sweep; flags and counts stay on the device."""
     kernels, form = _kernels(), plan.form
     _, num_nodes, _ = problem.node.shape
-    sweep = Launcher(kernels.sweep, -(-plan.num_edges // form.width), plan, problem)
-    turn = Launcher(kernels.turn, -(-max(num_nodes, problem.num_graphs) // form.turn), plan, problem)
+    sweep = Launcher(kernels.sweep, -(-plan.num_edges // form.width), form.warps, plan, problem)
+    turn = Launcher(kernels.turn, -(-max(num_nodes, problem.num_graphs) // form.turn), WARPS, plan, problem)
     for done in range(problem.max_sweeps):
         sweep.launch(parity=done % 2)
         turn.launch(parity=done % 2)
@@ -127,9 +127,9 @@ class Launcher:
     the first launch is left to it: what it compiled then takes the others, with addresses in place of tensors.
     """
 
-    def __init__(self, kernel: Any, programs: int, plan: Plan, problem: Problem) -> None:
+    def __init__(self, kernel: Any, programs: int, warps: int, plan: Plan, problem: Problem) -> None:
         replicas, num_nodes, _ = problem.node.shape
-        self.kernel, self.grid = kernel, (replicas * programs, 1, 1)
+        self.kernel, self.grid, self.warps = kernel, (replicas * programs, 1, 1), warps
         self.memory, self.form = plan.memory, plan.form
         self.sizes = (plan.num_edges, num_nodes, problem.num_graphs, programs, replicas)
         self.again: Callable[..., None] | None = None
@@ -139,7 +139,7 @@ class Launcher:
         if self.again is not None:
             self.again(parity, self.form)
             return
-        compiled = self.kernel[self.grid](self.memory, *self.sizes, parity, self.form, num_warps=WARPS)
+        compiled = self.kernel[self.grid](self.memory, *self.sizes, parity, self.form, num_warps=self.warps)
         if compiled is not None:  # as it is in the interpreter
             addresses = tuple(tensor if tensor is None else tensor.data_ptr() for tensor in self.memory)
             self.again = partial(compiled[self.grid], addresses, *self.sizes)

@@ -18,6 +18,7 @@ from accord.inference.kernels._triton_rows import (
     probabilities,
     scatter_add,
     store_rows,
+    sum_runs,
     unpack,
 )
 
@@ -27,6 +28,8 @@ class Place(NamedTuple):
 
     source: Any  # rows of totals
     target: Any
+    begins: Any  # where edges from the same source begin
+    ends: Any  # and end
     tables: Any  # of the block
     messages: Any
     said: Any
@@ -34,6 +37,16 @@ class Place(NamedTuple):
     counts: Any
     fresh: Any  # totals to come
     fresh_counts: Any
+
+
+@jit
+def find_runs(at, source, more, form: tl.constexpr):
+    """Whether the edges before and after a lane's have another source, or belong to another block."""
+    WIDTH: tl.constexpr = form.width
+    lane = tl.arange(0, WIDTH)
+    before = tl.load(at - 1, mask=lane > 0, other=-1)
+    after = tl.load(at + 1, mask=more & (lane < WIDTH - 1), other=-1)
+    return before != source, after != source
 
 
 @jit
@@ -45,15 +58,21 @@ def find_place(memory, replica, position, live, old, new, edges, nodes, form: tl
     counts = totals
     fresh_counts = fresh
     if form.tiled:
-        said = memory.said + block * (form.states * form.block)
+        said = memory.said + block * (form.stride * form.block)
     if form.barred:
         counts = memory.counts + old * nodes * form.padded
         fresh_counts = memory.counts + new * nodes * form.padded
+    source = tl.load(memory.source + position, mask=live, other=-1)
+    begins, ends = live, live
+    if form.runs:
+        begins, ends = find_runs(memory.source + position, source, position + 1 < edges, form)
     return Place(
-        source=tl.load(memory.source + position, mask=live, other=0),
+        source=source,
+        begins=begins,
+        ends=ends,
         target=tl.load(memory.target + position, mask=live, other=0),
-        tables=memory.tables + block * (form.states * form.states * form.block),
-        messages=memory.messages + block * (2 * form.numbers * form.block),
+        tables=memory.tables + block * (form.states * form.stride * form.block),
+        messages=memory.messages + block * (2 * form.message * form.block),
         said=said,
         totals=totals,
         counts=counts,
@@ -104,7 +123,7 @@ def send(place, lane, live, running, form: tl.constexpr):
 
 
 @jit
-def receive(memory, place, said, lane, side, rows, weight, live, running, form: tl.constexpr):
+def receive(memory, place, said, lane, side: tl.constexpr, rows, weight, live, running, form: tl.constexpr):
     """Keep a message and add it to the totals of its target; how far it moved, and whether it has no state left."""
     STATES: tl.constexpr = form.states
     WIDTH: tl.constexpr = form.width
@@ -135,9 +154,20 @@ def receive(memory, place, said, lane, side, rows, weight, live, running, form: 
         added = added + (value * weight if form.weighted else value,)
     store_rows(place.messages, lane, side, 2, kept, live & running, form)
     if form.atomic:
-        scatter_add(place.fresh, rows, live, added, form.vector, form)
+        adding = live
+        if form.runs and side == 1:  # to the sources: one adds for all edges of a run
+            adding = live & place.ends
+            joint = ()
+            joint_barred = ()
+            for k in tl.static_range(STATES):
+                joint = joint + (sum_runs(tl.where(live, added[k], 0.0), place.begins.to(tl.int32)),)
+                if form.barred:
+                    joint_barred = joint_barred + (sum_runs(barred[k], place.begins.to(tl.int32)),)
+            added = joint
+            barred = joint_barred
+        scatter_add(place.fresh, rows, adding, added, form.vector, form)
         if form.barred:
-            scatter_add(place.fresh_counts, rows, live, barred, form.count_vector, form)
+            scatter_add(place.fresh_counts, rows, adding, barred, form.count_vector, form)
     return moved, stuck
 
 

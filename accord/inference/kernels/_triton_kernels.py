@@ -98,7 +98,7 @@ def collect_totals(memory, replica, first, last, fresh, edges, nodes, form: tl.c
     PADDED: tl.constexpr = form.padded
     TURN: tl.constexpr = form.turn
     state = tl.arange(0, PADDED)[None, :]
-    messages = memory.messages + replica * ((edges + form.block - 1) // form.block) * (2 * form.numbers * form.block)
+    messages = memory.messages + replica * ((edges + form.block - 1) // form.block) * (2 * form.message * form.block)
     target = fresh * nodes * form.padded
     while first < last:
         node = first + tl.arange(0, TURN)

@@ -12,11 +12,13 @@ from accord.inference._extended import Extended
 from accord.inference.kernels._interface import Problem
 from accord.inference.kernels._reference import collect, normalise
 
-WIDTH = 128  # edges of a block, one for each lane of four warps
+WARPS, WIDTH = 4, 128  # of a program, and edges of a block, one for each lane
 UNROLLED = 16  # states; beyond, the rows of an edge do not all fit into the registers of a lane
-TILE_BYTES, TILE_ROWS = 16384, 8  # of tables at once, where the threads share the rows of an edge
+TILE_BYTES, TILE_ROWS = 4096, 8  # of tables at once, where the threads of a warp share the rows of an edge
 TURN = 2048  # entries of totals that a program sets at once
-SMALL = 1024, 128  # edges of graphs that one program solves to the end: with up to 8 states, and beyond
+SMALL = 1024, 32  # edges of graphs that one program solves to the end: with up to 8 states, and beyond
+RUNS, MOST_IN_RUNS = 16, 8  # edges a node and states, with which one lane adds for all that have the same source
+SORTED_SWEEPS = 32  # so many to come make up for sorting edges by source
 ORDER_BYTES = 2 * (8 + 8 + 3 * 8)  # an edge, while its arcs are sorted by where they end: ends, codes, and the sort
 SPAN = {torch.float32: 60.0, torch.float64: 600.0}  # nats; exp(potential - max) of wider tables may underflow
 BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
@@ -30,7 +32,9 @@ class Form:
     ratios: bool  # two states and nothing barred: see `_triton_ratios`
     padded: int  # `numbers`, up to a power of two: those in a row of totals
     width: int  # edges at once
+    warps: int  # of a program
     block: int  # edges whose numbers lie side by side in memory
+    stride: int  # numbers from one row of an edge to the next
     tiled: bool  # threads share the rows of an edge; else all of them are in the registers of one
     rows: int  # of each table at once, where threads share them
     starts: tuple[int, ...]  # first states of the chunks that rows lie in
@@ -45,12 +49,18 @@ class Form:
     damped: bool
     stops: bool  # there is a tolerance
     many: bool  # more than one graph
+    runs: bool  # edges from the same source lie together, and are many
     atomic: bool  # messages are added to totals in any order; else in the same order every run
 
     @property
     def numbers(self) -> int:
         """How many a message consists of, or a total."""
         return 1 if self.ratios else self.states
+
+    @property
+    def message(self) -> int:
+        """Numbers from one message of an edge to the other."""
+        return 1 if self.ratios else self.stride
 
 
 class Memory(NamedTuple):
@@ -60,9 +70,9 @@ class Memory(NamedTuple):
     target: Tensor
     graph: Tensor | None  # [edges]
     weight: Tensor | None  # [R, edges]
-    tables: Tensor  # [R, blocks, states * states * block]: see `_to_lanes`
-    messages: Tensor  # [R, blocks, 2 * numbers * block]
-    said: Tensor | None  # [R, blocks, states * block]: messages along the edges before they are normalised
+    tables: Tensor  # [R, blocks, states * stride * block]: see `_to_lanes`
+    messages: Tensor  # [R, blocks, 2 * message * block]
+    said: Tensor | None  # [R, blocks, message * block]: messages along the edges before they are normalised
     node: Tensor  # [R, nodes, padded]: finite part of the potentials
     node_counts: Tensor | None  # [R, nodes, padded]: 1 where a state is forbidden
     totals: Tensor  # [2, R, nodes, padded]: of the last sweep and of this one
@@ -100,6 +110,7 @@ class _Facts(NamedTuple):
     weighted: bool
     largest_graph: int
     sorted: bool  # edges of a graph lie together
+    in_runs: bool  # edges come by source
 
 
 def make_plan(problem: Problem) -> Plan:
@@ -113,7 +124,9 @@ def make_plan(problem: Problem) -> Plan:
     facts = _look(problem, edge_graph, sizes)
     form = _form(problem, facts)
     order = rank = groups = None
-    if facts.largest_graph <= SMALL[form.states > 8]:
+    if form.runs and not facts.in_runs:
+        order = problem.arcs.edge_index[0].argsort()
+    if facts.largest_graph <= _small(problem):
         if not facts.sorted:
             order = edge_graph.argsort(stable=True)
         node_graph = _node_graph(problem)
@@ -134,12 +147,17 @@ def planned_bytes(problem: Problem) -> int:
     num_edges = problem.arcs.num_edges
     lanes = -(-num_edges // WIDTH) * WIDTH
     row = 1 if states == 2 else states  # a ratio
-    numbers = states**2 + (3 if states > UNROLLED else 2) * row  # tables, messages, and messages not yet normalised
+    numbers = states**2 + 2 * row  # tables, messages
+    if states > UNROLLED:
+        numbers = (states + 3) * _whole_vectors(states, each)  # and messages not yet normalised
     weighted = problem.appearance.stride(-1) != 0  # one number for all edges is a view of that number
     copied = states**2 + 1 if weighted else 0  # tables divided by the appearance, and the appearance itself
+    order = 0
+    if states <= MOST_IN_RUNS and _runs_pay(problem):
+        copied, order = copied + states**2, 4 * 8  # tables in their new order; that order, and the sort
     # Lowest, highest, their difference and its quotient are there before the tables; a maximum an edge beside them.
     edges = replicas * each * max(lanes * numbers + num_edges * (1 + copied), 4 * num_edges)
-    ends = num_edges * (8 + (4 if problem.num_graphs > 1 else 0))
+    ends = num_edges * (8 + order + (4 if problem.num_graphs > 1 else 0))
     # Potentials, totals of two sweeps, and what these are put together from: states apart, and padded.
     nodes = replicas * num_nodes * each * (5 * (1 << (row - 1).bit_length()) + 2 * states)
     in_order = torch.are_deterministic_algorithms_enabled()
@@ -161,13 +179,31 @@ def _look(problem: Problem, edge_graph: Tensor, sizes: Tensor) -> _Facts:
     if problem.start is not None:
         lowest = torch.minimum(lowest, problem.start.detach().amin())
     facts = [lowest == -torch.inf, ((high - low) / appearance).amax(), (appearance != 1).any(), sizes.amax()]
-    facts.append((edge_graph.diff() >= 0).all())
-    barred, span, weighted, largest, ordered = torch.stack([fact.double() for fact in facts]).tolist()
-    return _Facts(bool(barred), span, bool(weighted), int(largest), bool(ordered))
+    facts += [(edge_graph.diff() >= 0).all(), (problem.arcs.edge_index[0].diff() >= 0).all()]
+    barred, span, weighted, largest, ordered, in_runs = torch.stack([fact.double() for fact in facts]).tolist()
+    return _Facts(bool(barred), span, bool(weighted), int(largest), bool(ordered), bool(in_runs))
+
+
+def _small(problem: Problem) -> int:
+    """Edges of graphs that one program solves to the end."""
+    return SMALL[problem.node.shape[-1] > 8]
+
+
+def _runs_pay(problem: Problem, in_runs: bool = False) -> bool:
+    """Whether so many edges have the same source that one lane should add for all of them, sorted if need be."""
+    many = problem.arcs.num_edges >= RUNS * problem.node.shape[-2]
+    return many and (in_runs or problem.max_sweeps >= SORTED_SWEEPS)
+
+
+def _whole_vectors(numbers: int, each: int) -> int:
+    """So many that they fill vectors of 16 bytes."""
+    vector = 16 // each
+    return -(-numbers // vector) * vector
 
 
 def _form(problem: Problem, facts: _Facts) -> Form:
     states, dtype = problem.node.shape[-1], problem.node.dtype
+    atomic = not torch.are_deterministic_algorithms_enabled()
     ratios = states == 2 and not facts.barred  # or a ratio could be infinite
     padded = 1 if ratios else 1 << (states - 1).bit_length()
     best = problem.semiring == "max"
@@ -177,13 +213,15 @@ def _form(problem: Problem, facts: _Facts) -> Form:
     tiled = states > UNROLLED or not (best or linear or ratios)
     block = 1 if tiled or ratios else WIDTH
     rows = min(TILE_ROWS, padded)
-    starts, sizes = ((0,), (states,)) if block == 1 else _chunks(states, vector)
+    starts, sizes = _chunks(states, vector)
     return Form(
         states=states,
         ratios=ratios,
         padded=padded,
-        width=min(WIDTH, TILE_BYTES // (dtype.itemsize * rows * padded)) if tiled else WIDTH,
+        width=min(32, max(1, TILE_BYTES // (dtype.itemsize * rows * padded))) if tiled else WIDTH,
+        warps=1 if tiled else WARPS,
         block=block,
+        stride=_whole_vectors(states, dtype.itemsize) if tiled else states,
         tiled=tiled,
         rows=rows,
         starts=starts,
@@ -198,7 +236,12 @@ def _form(problem: Problem, facts: _Facts) -> Form:
         damped=problem.damping != 0,
         stops=problem.tolerance != 0,
         many=problem.num_graphs > 1,
-        atomic=not torch.are_deterministic_algorithms_enabled(),
+        runs=atomic
+        and not tiled
+        and states <= MOST_IN_RUNS
+        and facts.largest_graph > _small(problem)
+        and _runs_pay(problem, facts.in_runs),
+        atomic=atomic,
     )
 
 
@@ -314,12 +357,14 @@ def _incoming(source: Tensor, target: Tensor, num_nodes: int) -> tuple[Tensor, T
 
 
 def _to_lanes(values: Tensor, form: Form) -> Tensor:
-    """[R, edges, rows, states] -> [R, blocks, rows * states * block].
+    """[R, edges, rows, states] -> [R, blocks, rows * stride * block].
 
-    A block holds `block` edges, chunk after chunk as [rows, block, chunk]. Lanes after the last edge are not set.
+    A block holds `block` edges, chunk after chunk as [rows, block, chunk]. Lanes after the last edge are not set, and
+    states beyond the last weigh nothing.
     """
     replicas, num_edges, rows, states = values.shape
-    blocks = values.new_empty(replicas, -(-num_edges // form.block), rows * states * form.block)
+    shape = (replicas, -(-num_edges // form.block), rows * form.stride * form.block)
+    blocks = values.new_empty(shape) if states == form.stride else values.new_full(shape, -torch.inf)
     for lanes, chunk in _lane_views(blocks, values, form):
         lanes.copy_(chunk)
     return blocks
@@ -327,7 +372,10 @@ def _to_lanes(values: Tensor, form: Form) -> Tensor:
 
 def _lane_views(blocks: Tensor, values: Tensor, form: Form) -> Iterator[tuple[Tensor, Tensor]]:
     """The same numbers in both layouts, as views of the same shape: chunk by chunk, whole blocks and the rest."""
-    replicas, num_edges, rows, _ = values.shape
+    replicas, num_edges, rows, states = values.shape
+    if form.block == 1:
+        yield blocks.unflatten(-1, (rows, form.stride))[..., :states], values
+        return
     whole, rest = divmod(num_edges, form.block)
     until = whole * form.block
     for start, size in zip(form.starts, form.sizes, strict=True):
@@ -345,7 +393,7 @@ def _tables(problem: Problem, form: Form, order: Tensor | None) -> Tensor:
     if form.weighted:
         edge = edge / problem.appearance.detach()[..., None, None]
     edge = _ordered(edge, order, 1).contiguous()
-    if form.block == 1 and not form.linear:
+    if form.block == 1 and form.stride == form.states and not form.linear:
         return edge  # as it lies there; it is only read
     blocks = _to_lanes(edge, form)
     if form.linear:
@@ -361,7 +409,7 @@ def _first_messages(problem: Problem, form: Form, order: Tensor | None, start: T
     replicas, blocks = node.shape[0], -(-num_edges // form.block)
     if start is None:
         value = 0.0 if form.best or form.ratios else -math.log(form.states)
-        return node.new_full((replicas, blocks, 2 * form.numbers * form.block), value)
+        return node.new_full((replicas, blocks, 2 * form.message * form.block), value)
     pairs = _ordered(start.view(replicas, 2, num_edges, form.states), order, 2)
     pairs = pairs.transpose(1, 2)
     return _to_lanes(_ratios(pairs).mT if form.ratios else pairs, form)

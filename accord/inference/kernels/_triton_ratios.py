@@ -8,7 +8,7 @@ reads either as one vector.
 # ruff: noqa: D103
 
 from accord.inference.kernels._triton_language import jit, tl
-from accord.inference.kernels._triton_rows import unpack
+from accord.inference.kernels._triton_rows import sum_runs, unpack
 
 
 @jit
@@ -64,7 +64,7 @@ def distance(before, after, form: tl.constexpr):
 
 
 @jit
-def receive(memory, place, said, before, rows, weight, live, running, form: tl.constexpr):
+def receive(memory, place, said, before, side: tl.constexpr, rows, weight, live, running, form: tl.constexpr):
     """Add a message to the totals of its target; the message as it is kept, and how far it moved."""
     if form.damped:
         damping = tl.load(memory.options)
@@ -72,7 +72,11 @@ def receive(memory, place, said, before, rows, weight, live, running, form: tl.c
     after = tl.where(running, said, before)
     if form.atomic:
         added = after * weight if form.weighted else after
-        tl.atomic_add(place.fresh + rows.to(tl.int64), added, mask=live, sem="relaxed")
+        adding = live
+        if form.runs and side == 1:  # to the sources: one adds for all edges of a run
+            adding = live & place.ends
+            added = sum_runs(tl.where(live, added, 0.0), place.begins.to(tl.int32))
+        tl.atomic_add(place.fresh + rows.to(tl.int64), added, mask=adding, sem="relaxed")
     return after, distance(before, after, form)
 
 
@@ -86,7 +90,7 @@ def exchange(memory, place, weight, live, running, form: tl.constexpr):
     t00, t01, t10, t11 = load_table(place.tables, live & running)
     forward = send(near, t00, t01, t10, t11, form)
     backward = send(far, t00, t10, t01, t11, form)
-    forward, moved = receive(memory, place, forward, along, place.target, weight, live, running, form)
-    backward, moved_back = receive(memory, place, backward, against, place.source, weight, live, running, form)
+    forward, moved = receive(memory, place, forward, along, 0, place.target, weight, live, running, form)
+    backward, moved_back = receive(memory, place, backward, against, 1, place.source, weight, live, running, form)
     tl.store(at, tl.join(forward, backward), mask=(live & running)[:, None])
     return moved, moved_back

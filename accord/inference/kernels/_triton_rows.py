@@ -59,7 +59,7 @@ def chunk_at(base, lane, row, start, ROWS: tl.constexpr, SIZE: tl.constexpr, for
 def message_offset(position, side, state, form: tl.constexpr):
     """Where a state of a message lies."""
     if form.block == 1:
-        return (position.to(tl.int64) * 2 + side) * form.numbers + state
+        return (position.to(tl.int64) * 2 + side) * form.message + state
     else:
         size = tl.full(state.shape, 1, tl.int32)
         if form.vector >= 2:
@@ -92,6 +92,18 @@ def scatter_add(base, rows, live, row, SIZE: tl.constexpr, form: tl.constexpr):
     at = base + rows.to(tl.int64)[:, None] * form.padded + tl.arange(0, SIZE)[None, :]
     for k in tl.static_range(0, STATES, SIZE):
         tl.atomic_add(at + k, pack(row, k, SIZE, form), mask=live[:, None], sem="relaxed")
+
+
+@jit
+def join_runs(value, begins, later, later_begins):
+    return later + tl.where(later_begins > 0, 0.0, value), begins | later_begins
+
+
+@jit
+def sum_runs(column, begins):
+    """For each lane, the sum from where its run begins."""
+    total, _ = tl.associative_scan((column, begins), 0, join_runs)
+    return total
 
 
 # ---- messages

@@ -1,8 +1,9 @@
 """Device code for many states, or for tables that need log space: tiles of [edges, states], shared by the threads.
 
-Messages and tables lie edge by edge, row by row. A few rows of the tables of all edges at hand make a tile
-[edges, rows, states]: over its rows goes what the sources tell the targets, over its states what the targets answer.
-The code is as long for 64 states as for 17 and compiles in a second or two; with columns in registers it took minutes.
+Messages and tables lie edge by edge, row by row, rows in whole vectors. Some rows of the tables of the edges at hand
+make a tile [edges, rows, states]: over its rows goes what sources tell targets, over its states what targets answer.
+The code is as long for 64 states as for 17, and compiles in a second or two; with columns in registers it took
+minutes. A program is one warp, so nobody waits for another.
 """
 # mypy: ignore-errors
 # ruff: noqa: D103
@@ -14,14 +15,14 @@ from accord.inference.kernels._triton_rows import without
 @jit
 def cavity(place, nodes, side, state, live, form: tl.constexpr):
     """What nodes believe of some states, less what the other end of the edge said; beyond the last state, -inf."""
-    there = live[:, None] & (state < form.states)
-    heard = tl.load(place.messages[:, None] + side * form.states + state, mask=there, other=0.0)
+    there = live[:, None] & (state < form.stride)
+    heard = tl.load(place.messages[:, None] + side * form.stride + state, mask=there, other=0.0)
     offset = nodes.to(tl.int64)[:, None] * form.padded + state
-    total = tl.load(place.totals + offset, mask=there, other=-float("inf"))
+    total = tl.load(place.totals + offset, mask=there, other=0.0)
     count = 0
     if form.barred:
         count = tl.load(place.counts + offset, mask=there, other=0)
-    return without(total, count, heard, form)
+    return tl.where(state < form.states, without(total, count, heard, form), -float("inf"))
 
 
 @jit
@@ -61,12 +62,24 @@ def add_logs(top, total, logs):
 
 
 @jit
+def load_rows(place, first, live, form: tl.constexpr):
+    """Some rows of all tables, [edges, rows, states]; states beyond the last weigh nothing."""
+    ROWS: tl.constexpr = form.rows
+    PADDED: tl.constexpr = form.padded
+    row = (first + tl.arange(0, ROWS))[None, :, None]
+    state = tl.arange(0, PADDED)[None, None, :]
+    there = live[:, None, None] & (row < form.states) & (state < form.stride)
+    at = place.tables[:, None, None] + row * form.stride + state
+    return tl.load(at, mask=there, other=0.0 if form.linear else -float("inf"))
+
+
+@jit
 def send(place, live, form: tl.constexpr):
     """What the sources tell the targets, and the targets the sources: normalised."""
     WIDTH: tl.constexpr = form.width
     ROWS: tl.constexpr = form.rows
     PADDED: tl.constexpr = form.padded
-    NOTHING: tl.constexpr = 0.0 if form.linear else -float("inf")  # so weigh states beyond the last
+    NOTHING: tl.constexpr = 0.0 if form.linear else -float("inf")
     state = tl.arange(0, PADDED)[None, :]
     far = cavity(place, place.target, 0, state, live, form)
     level = tl.zeros((WIDTH,), far.dtype)
@@ -78,12 +91,11 @@ def send(place, live, form: tl.constexpr):
     forward = tl.full((WIDTH, ROWS, PADDED), NOTHING, far.dtype)
     sums = tl.zeros((WIDTH, ROWS, PADDED), far.dtype)
     first = 0
+    value = load_rows(place, first, live, form)
     while first < form.states:
+        coming = load_rows(place, first + ROWS, live, form)  # on its way while this tile is worked on
         row = first + tl.arange(0, ROWS)[None, :]
-        there = live[:, None] & (row < form.states)
         near = cavity(place, place.source, 1, row, live, form)[:, :, None]
-        at = place.tables[:, None, None] + row[:, :, None] * form.states + state[:, None, :]
-        value = tl.load(at, mask=there[:, :, None] & (state < form.states)[:, None, :], other=NOTHING)
         if form.linear:
             forward += value * tl.exp(near - level[:, None, None])
             backward = tl.sum(value * far, 2)
@@ -94,10 +106,12 @@ def send(place, live, form: tl.constexpr):
             forward, sums = add_logs(forward, sums, value + near)
             top = finite(tl.max(value + far, 2))
             backward = top + tl.log(tl.sum(tl.exp(value + far - top[:, :, None]), 2))
-        tl.store(place.said[:, None] + row, backward, mask=there)
+        tl.store(place.said[:, None] + row, backward, mask=live[:, None] & (row < form.states))
+        value = coming
         first += ROWS
     tl.debug_barrier()  # from here on, others read what was said and replace the messages
-    backward = tl.load(place.said[:, None] + state, mask=live[:, None] & (state < form.states), other=NOTHING)
+    backward = tl.load(place.said[:, None] + state, mask=live[:, None] & (state < form.stride), other=NOTHING)
+    backward = tl.where(state < form.states, backward, NOTHING)
     if form.linear:
         return normalised_logs(tl.sum(forward, 1)), normalised_logs(backward)
     elif form.best:
@@ -113,16 +127,17 @@ def receive(memory, place, said, side, nodes, weight, live, running, form: tl.co
     """Keep messages and add them to the totals of their targets; how far each moved, and whether no state is left."""
     PADDED: tl.constexpr = form.padded
     state = tl.arange(0, PADDED)[None, :]
-    there = live[:, None] & (state < form.states)
+    there = live[:, None] & (state < form.stride)
     damping = tl.load(memory.options)
-    at = place.messages[:, None] + side * form.states + state
+    at = place.messages[:, None] + side * form.stride + state
     before = tl.load(at, mask=there, other=0.0)
     stuck = tl.max(said, 1) == -float("inf")
     if form.damped:
         said = normalise(damping * before + (1.0 - damping) * said, form)
     value = tl.where(running[:, None], said, before)
+    value = tl.where(state < form.states, value, 0.0)
     # Where both are -inf, nothing moved.
-    step = tl.where(there & (value != before), tl.abs(value - before), 0.0)
+    step = tl.where((state < form.states) & (value != before), tl.abs(value - before), 0.0)
     tl.store(at, value, mask=there & running[:, None])
     if form.atomic:
         offset = nodes.to(tl.int64)[:, None] * form.padded + state

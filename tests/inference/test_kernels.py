@@ -4,6 +4,7 @@ import dataclasses
 import logging
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -332,6 +333,69 @@ def test_without_a_compiler_auto_falls_back_and_says_so_once(elsewhere, monkeypa
 def test_a_cache_that_cannot_be_written_is_survived(elsewhere, monkeypatch):
     (elsewhere / "accord").write_text("not a folder")
     assert _native.unavailable() is not None
+
+
+@pytest.fixture
+def slow_compiler(elsewhere, monkeypatch):
+    """A compiler that tells its version, writes down that it was called, and then does what it is told to."""
+
+    def make(does):
+        script = elsewhere / "compiler"
+        script.write_text(
+            f'#!/bin/sh\n[ "$1" = --version ] && exit\necho called >>{elsewhere}/calls\ncd {elsewhere}\n{does}\n'
+        )
+        script.chmod(0o755)
+        monkeypatch.setenv("CXX", str(script))
+        monkeypatch.setattr(_native_build, "QUICK_SECONDS", 0)
+        return script
+
+    return make
+
+
+def calls(folder):
+    """How often the compiler was run; cached answers are forgotten, as in a new process."""
+    _native_build.load_library.cache_clear()
+    with pytest.raises(_native_build.BuildError) as error:
+        _native_build.load_library()
+    return len((folder / "calls").read_text().split()), str(error.value)
+
+
+def test_a_failure_that_took_long_is_not_tried_again_until_its_note_is_deleted(elsewhere, slow_compiler):
+    compiler = slow_compiler("echo cannot >&2; exit 1")
+    first = calls(elsewhere)
+    assert first[0] == len(_native_build.TUNING)
+    assert calls(elsewhere) == first
+    (note,) = elsewhere.glob("accord/kernels/*.failed")
+    assert first[1].endswith(f"failed: cannot; delete {note} to try again")
+    note.unlink()
+    assert calls(elsewhere)[0] == 2 * first[0]
+    compiler.write_text(compiler.read_text().replace("&& exit", "&& echo 2.0 && exit"))
+    assert calls(elsewhere)[0] == 3 * first[0]  # another version may do better
+
+
+def test_a_compiler_that_takes_too_long_is_stopped_with_its_children(elsewhere, slow_compiler, monkeypatch):
+    slow_compiler("(sleep 1; echo late >late) & wait")
+    monkeypatch.setattr(_native_build, "COMPILE_SECONDS", 0.3)
+    first = calls(elsewhere)
+    assert first[0] == 1 and "took more than 0.3 seconds; delete" in first[1]
+    assert calls(elsewhere) == first
+    time.sleep(1.2)
+    assert not (elsewhere / "late").exists()
+
+
+def test_quick_failures_and_interrupts_leave_no_note(elsewhere, slow_compiler, monkeypatch):
+    slow_compiler("exit 1")
+    monkeypatch.setattr(_native_build, "QUICK_SECONDS", 60)
+    assert calls(elsewhere)[0] < calls(elsewhere)[0]
+
+    def interrupt(command):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_native_build, "QUICK_SECONDS", 0)
+    monkeypatch.setattr(_native_build, "_run", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        _native_build.load_library()
+    assert not list(elsewhere.glob("accord/kernels/*"))
 
 
 def test_a_broken_library_is_survived(elsewhere, monkeypatch):

@@ -158,16 +158,12 @@ def receive(memory, place, said, lane, side: tl.constexpr, rows, weight, live, r
         if form.runs and side == 1:  # to the sources: one adds for all edges of a run
             adding = live & place.ends
             joint = ()
-            joint_barred = ()
             for k in tl.static_range(STATES):
                 joint = joint + (sum_runs(tl.where(live, added[k], 0.0), place.begins.to(tl.int32)),)
-                if form.barred:
-                    joint_barred = joint_barred + (sum_runs(barred[k], place.begins.to(tl.int32)),)
             added = joint
-            barred = joint_barred
         scatter_add(place.fresh, rows, adding, added, form.vector, form)
         if form.barred:
-            scatter_add(place.fresh_counts, rows, adding, barred, form.count_vector, form)
+            scatter_add(place.fresh_counts, rows, live, barred, form.count_vector, form)
     return moved, stuck
 
 

@@ -238,6 +238,7 @@ def _form(problem: Problem, facts: _Facts) -> Form:
         many=problem.num_graphs > 1,
         runs=atomic
         and not tiled
+        and not facts.barred
         and states <= MOST_IN_RUNS
         and facts.largest_graph > _small(problem)
         and _runs_pay(problem, facts.in_runs),

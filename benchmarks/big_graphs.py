@@ -101,6 +101,7 @@ def measure(edges: int, device: str, alone: bool) -> dict[str, Any]:
     warm = accord.PairwiseField(index[:, :1], node, edge[:1])
     accord.propagate(warm, max_sweeps=1).decode()  # kernels compiled and loaded
     del warm
+    listener.said.clear()
     result: dict[str, Any] = {"edges": edges, "nodes": nodes, "unit_bytes": 4 * edges * (STATES**2 + 2 * STATES)}
 
     def note(name: str, step: Callable[[], Any]) -> Any:

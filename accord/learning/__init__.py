@@ -20,7 +20,7 @@ from accord.learning._objective import consistency_penalty, edge_loss, node_loss
 from accord.learning._options import PartOptions, RefinementOptions, TrainingOptions
 from accord.learning._parts import EDGE_KEY, EdgePart, NodePart, SharedPart, network_logits
 from accord.learning._proxy import NodeObjective, ProxyObjective
-from accord.learning._pseudolikelihood import conditional_scores, pseudolikelihood
+from accord.learning._pseudolikelihood import conditional_scores, counted_nodes, pseudolikelihood
 from accord.learning._ranking import rank
 from accord.learning._replicas import Replicas, learned
 from accord.learning._selection import CombinationGrid, choose_combination
@@ -58,6 +58,7 @@ __all__ = [
     "choose_combination",
     "conditional_scores",
     "consistency_penalty",
+    "counted_nodes",
     "determinism",
     "edge_loss",
     "fit_combination",

@@ -13,7 +13,7 @@ class PartOptions:
 
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
-    label_smoothing: float = 0.0
+    label_smoothing: float = 0.0  # of cross-entropies; a field that is trained as a whole has none
 
     def __post_init__(self) -> None:
         if not (0 < self.learning_rate < float("inf") and 0 <= self.weight_decay < float("inf")):

@@ -4,7 +4,6 @@ No beliefs are needed, since the neighbours are known; the price is that the fie
 they are not.
 """
 
-import torch
 from torch import Tensor
 
 from accord.field import PairwiseField
@@ -38,14 +37,18 @@ def pseudolikelihood(field: PairwiseField, labels: Tensor) -> tuple[Tensor, Tens
         Both [*replicas, nodes]; the logs are 0 where the node does not count.
     """
     labels = labels.expand(*field.replicas, -1)
-    counts = (labels >= 0).to(field.node.dtype)
-    source, target = field.edge_index
-    strangers = torch.zeros_like(counts).index_add(-1, target, 1 - counts[..., source])
-    strangers = strangers.index_add(-1, source, 1 - counts[..., target])
-    counts = counts * (strangers == 0)
+    counts = counted_nodes(field.edge_index, labels).to(field.node.dtype)
     logs = conditional_scores(field, labels).log_softmax(-1)
     logs = logs.gather(-1, labels.clamp_min(0)[..., None])[..., 0]
     return logs.masked_fill(counts == 0, 0.0), counts
+
+
+def counted_nodes(edge_index: Tensor, labels: Tensor) -> Tensor:
+    """Which nodes are labelled, and all their neighbours too: [*replicas, nodes]."""
+    missing = (labels < 0).int()
+    source, target = edge_index
+    strangers = missing.index_add(-1, target, missing[..., source]).index_add(-1, source, missing[..., target])
+    return strangers == 0
 
 
 def _rows(tables: Tensor, states: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """A conditional random field trained directly: the networks' raw scores are its potentials."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from accord.errors import InputError
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch
 from accord.inference import Beliefs, Semiring, propagate
@@ -15,6 +17,7 @@ from accord.learning import (
     FieldObjective,
     Replicas,
     Report,
+    counted_nodes,
     game_loss,
     pseudolikelihood_loss,
     raw_field,
@@ -69,6 +72,8 @@ class CRF(Method):
     ) -> CRFModel:
         """Train on `train`; keep the networks whose joint labels are best on `validation`."""
         model, recipe = self.build(shape, replicas), self.recipe
+        if recipe.objective == "pseudolikelihood":
+            _check_neighbours(train)
         losses: dict[str, FieldLoss] = {"maximin": game_loss(recipe.game), "pseudolikelihood": pseudolikelihood_loss}
         objective = FieldObjective(
             dict(model.parts),
@@ -81,3 +86,19 @@ class CRF(Method):
         )
         train_stage(model.history, objective, replicas, recipe.training, train, validation, folder, report)
         return model
+
+
+def _check_neighbours(train: Sequence[Data]) -> None:
+    """Tell how many labelled nodes pseudolikelihood cannot learn from; refuse to train where that is all of them."""
+    batch = GraphBatch.collate(train)
+    assert batch.y is not None
+    labels = Replicas((0,), 1 if batch.y.dim() == 1 else batch.y.shape[1]).targets(batch.y)
+    labelled, counted = int((labels >= 0).sum()), int(counted_nodes(batch.topology.edge_index, labels).sum())
+    if counted == labelled:
+        return
+    said = f"crf: {labelled - counted} of {labelled} labels are of nodes with a neighbour that has none"
+    if counted == 0:
+        raise InputError(
+            f"{said}, so pseudolikelihood has nothing to learn from. Label more nodes, or use objective 'maximin'."
+        )
+    warnings.warn(f"{said}; pseudolikelihood leaves them out, objective 'maximin' would not.", stacklevel=2)

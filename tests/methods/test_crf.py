@@ -108,6 +108,23 @@ def test_a_trained_crf_labels_better_than_its_node_scores_alone(objective, share
     assert_close(model.beliefs(batch, "sum").node.exp().sum(-1), torch.ones(2, len(batch.y)))
 
 
+def test_pseudolikelihood_says_which_labels_it_cannot_use():
+    """A node teaches it something only if all its neighbours are labelled."""
+    graphs = [graph.clone() for graph in TRAIN[:4]]
+    recipe = replace(RECIPE, objective="pseudolikelihood", training=replace(RECIPE.training, max_epochs=1))
+    labelled = sum(int(graph.num_nodes) for graph in graphs) - 1
+    graphs[0].y = graphs[0].y.clone()
+    graphs[0].y[0] = -1
+    beside = int((graphs[0].edge_index[0] == 0).sum())
+    with pytest.warns(UserWarning, match=f"{beside} of {labelled} labels are of nodes with a neighbour that has none"):
+        CRF(recipe).fit(graphs, VAL, SHAPE, Replicas((0,)))
+    for graph in graphs:
+        graph.y = torch.full_like(graph.y, -1)
+        graph.y[0] = 0
+    with pytest.raises(InputError, match="4 of 4 labels .* use objective 'maximin'"):
+        CRF(recipe).fit(graphs, VAL, SHAPE, Replicas((0,)))
+
+
 def test_propagated_beliefs_train_as_exact_ones_do_on_trees():
     exact = replace(RECIPE, game=GameOptions(exact=True))
     passed = replace(RECIPE, game=GameOptions(damping=0.0, max_sweeps=30))

@@ -31,7 +31,7 @@ import accord
 
 FOLDER = Path(__file__).parent / "big_graphs"
 STATES, DEGREE = 3, 5  # edges for each node
-LARGEST_DECODED = 10**7.5  # edges: peeling and colouring run on the CPU, and take minutes beyond
+LARGEST_DECODED = 10**7.5  # edges: peeling runs on the CPU, and takes minutes beyond
 FEW, MANY, RUNS = 2, 22, 3  # sweeps of the two runs, and how often each is run
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from accord.errors import InfeasibleError, TooLargeError
 from accord.field import PairwiseField
 from accord.graphs import PeelingRound
+from accord.inference._extended import has_infinity
 from accord.inference._polishing import polish
 
 
@@ -28,9 +29,10 @@ def decode(field: PairwiseField, beliefs: Tensor) -> Tensor:
         labels = beliefs.reshape(node.shape).argmax(-1)
         labels = polish(field, folded, edge, labels)
         labels = _unfold(field, folded, edge, labels)
-        score = field.score(labels.reshape(*field.replicas, field.num_nodes)).reshape(node.shape[0], -1)
-        for replica in (score == -torch.inf).any(-1).nonzero().flatten().tolist():
-            labels[replica] = _repair(field.edge_index, node[replica], edge[replica], labels[replica])
+        if has_infinity(node) or has_infinity(edge):
+            score = field.score(labels.reshape(*field.replicas, field.num_nodes)).reshape(node.shape[0], -1)
+            for replica in (score == -torch.inf).any(-1).nonzero().flatten().tolist():
+                labels[replica] = _repair(field.edge_index, node[replica], edge[replica], labels[replica])
         return labels.reshape(*field.replicas, field.num_nodes)
 
 

@@ -1,7 +1,8 @@
 """Single-node moves that raise the joint score of a labelling, on the part of a graph that has loops.
 
-Nodes of one colour share no edge and move together. After the first pass only nodes are looked at again that have
-seen a neighbour move: the others would stay.
+What the labels around say is added up once for every state of every node, and kept up to date as nodes move. So only
+those are touched that want to move, few if beliefs were good, and their neighbours. Of neighbours that both want, the
+one that comes first in a fixed order moves: moves that are made together never meet.
 """
 
 from dataclasses import dataclass
@@ -10,11 +11,12 @@ import torch
 from torch import Tensor
 
 from accord.field import PairwiseField
-from accord.graphs import colour_nodes
 from accord.inference._blocks import blocks
 from accord.inference._extended import Extended, has_infinity
 
-MAX_PASSES = 200  # each raises the score, and few graphs need ten
+MAX_ROUNDS = 10_000  # each raises the score, and few graphs need fifty
+SPREAD = 0x9E3779B97F4A7C15 - 2**64  # odd, so that different numbers stay so: 2^64 / golden ratio
+GAIN = 1e-13  # of a score: what a move must win, or rounding could send a node back and forth
 
 
 def polish(field: PairwiseField, evidence: Tensor, edge: Tensor, labels: Tensor) -> Tensor:
@@ -23,57 +25,81 @@ def polish(field: PairwiseField, evidence: Tensor, edge: Tensor, labels: Tensor)
     A forbidden pair counts before any score, so that a move which repairs one is always taken.
     """
     core = field.peeling.core.nonzero().flatten()
-    # In 32 bits where that will do: half the memory of what large graphs take here.
-    whole = torch.int32 if max(field.num_edges, field.num_nodes) < 2**31 else torch.int64
-    kept = field.peeling.core_edge.nonzero().flatten().to(whole)
-    position = field.peeling.core.cumsum(0, dtype=whole) - 1  # among the nodes of the core
-    edge_index = torch.empty(2, len(kept), dtype=whole, device=kept.device)
-    for row, ends in zip(edge_index, field.edge_index, strict=True):
-        row.copy_(position[ends[kept]])
-    pairs = _Pairs(edge, kept, edge_index, has_infinity(edge))
-    classes = [
-        _ColourClass(nodes, *(pairs.edges_at(nodes, core.numel(), end) for end in (0, 1)))
-        for nodes in colour_nodes(edge_index, core.numel())
-    ]
-    evidence, current = evidence[:, core], labels[:, core]
-    waiting = torch.ones(core.numel(), dtype=torch.bool, device=core.device)
-    slot = torch.empty(core.numel(), dtype=torch.long, device=core.device)
-    for _ in range(MAX_PASSES):
-        if not bool(waiting.any()):
-            break
-        for colour in classes:
-            some = colour.restricted(waiting, edge_index)
-            waiting[some.nodes] = False
-            slot[some.nodes] = torch.arange(some.nodes.numel(), device=core.device)
-            local = Extended.split(evidence[:, some.nodes])
-            pairs.add_scores(local, current, slot, some)
-            old = current[:, some.nodes]
-            new = _best_move(local, old)
-            current[:, some.nodes] = new
-            moved = (new != old).any(0)
-            for edges, near, far in some.sides(edge_index):
-                waiting[far[edges[moved[slot[near[edges]]]]]] = True
-    labels[:, core] = current
+    pairs = _core_pairs(field, edge)
+    # In double precision: terms are taken out again when nodes move.
+    local = Extended.split(evidence[:, core].double())
+    pairs.add_all(local, labels[:, core])
+    # From here on, a place is a node in a replica.
+    local = Extended(local.finite.flatten(0, 1), local.infinities.flatten(0, 1))
+    current = labels[:, core].flatten()
+    wanted = _best_state(local, current)
+    waiting = (wanted != current).nonzero().flatten()
+    if waiting.numel():
+        arcs = _Arcs.between(pairs.edge_index, core.numel())
+        turn = _turns(field.graph)[core]
+        for _ in range(MAX_ROUNDS):
+            moving = arcs.apart(waiting, wanted != current, turn)
+            heard = pairs.replace(local, arcs, moving, current, wanted)
+            current[moving] = wanted[moving]
+            wanted[heard] = _best_state(local.rows(heard), current[heard])
+            waiting = torch.cat([waiting, heard]).unique()
+            waiting = waiting[wanted[waiting] != current[waiting]]
+            if not waiting.numel():
+                break
+    labels[:, core] = current.view(len(labels), -1)
     return labels
 
 
+def _turns(graph: Tensor) -> Tensor:
+    """An order without pattern of the nodes of each graph: the same whatever other graphs there are."""
+    by_graph = graph.argsort(stable=True)
+    sizes = torch.bincount(graph)
+    within = torch.empty_like(graph)
+    within[by_graph] = torch.arange(len(graph), device=graph.device) - (sizes.cumsum(0) - sizes)[graph[by_graph]]
+    return within * SPREAD
+
+
+def _best_state(local: Extended, current: Tensor) -> Tensor:
+    """The state with the fewest forbidden terms, then the highest score; the current one unless clearly beaten."""
+    fewest = local.infinities.amin(-1, keepdim=True)
+    score = local.finite.masked_fill(local.infinities > fewest, -torch.inf)
+    best = score.amax(-1)
+    stays = score.gather(-1, current[..., None])[..., 0] >= best - GAIN * best.abs()
+    return torch.where(stays, current, score.argmax(-1))
+
+
 @dataclass(frozen=True)
-class _ColourClass:
-    """Nodes that share no edge, the edges that leave them as stored, and those that enter them."""
+class _Arcs:
+    """The arcs that leave each node. Arc e is edge e as stored, arc edges + e the way back."""
 
-    nodes: Tensor
-    leaving: Tensor
-    entering: Tensor
+    listener: Tensor  # [arcs]: where an arc leads
+    by_speaker: Tensor  # [arcs]: their numbers, those of one node after those of another
+    first: Tensor  # [nodes + 1]: where a node's begin in it
 
-    def restricted(self, waiting: Tensor, edge_index: Tensor) -> "_ColourClass":
-        """The part of it that waits to be looked at."""
-        leaving, entering = (edges[waiting[near[edges]]] for edges, near, _ in self.sides(edge_index))
-        return _ColourClass(self.nodes[waiting[self.nodes]], leaving, entering)
+    @classmethod
+    def between(cls, edge_index: Tensor, num_nodes: int) -> "_Arcs":
+        """Those of a core."""
+        speaker = edge_index.flatten()
+        counts = torch.bincount(speaker, minlength=num_nodes)
+        first = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        return cls(edge_index.flip(0).flatten(), speaker.argsort(stable=True), first)
 
-    def sides(self, edge_index: Tensor) -> tuple[tuple[Tensor, Tensor, Tensor], ...]:
-        """Edges, where they have their end in this class, and where the other."""
-        source, target = edge_index
-        return (self.leaving, source, target), (self.entering, target, source)
+    def leaving(self, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """All arcs that leave places: which of the places, number of the arc, the place where it leads."""
+        node = places % (len(self.first) - 1)
+        begin, counts = self.first[node], self.first[node + 1] - self.first[node]
+        which = torch.arange(len(places), device=places.device).repeat_interleave(counts)
+        within = torch.arange(len(which), device=places.device) - (counts.cumsum(0) - counts)[which]
+        arc = self.by_speaker[begin[which] + within]
+        return which, arc, (places - node)[which] + self.listener[arc]
+
+    def apart(self, waiting: Tensor, wants: Tensor, turn: Tensor) -> Tensor:
+        """Of the places that wait to move, those before whom no neighbour that wants to has its turn."""
+        which, _, other = self.leaving(waiting)
+        mine = turn[waiting % len(turn)][which]
+        blocked = torch.zeros_like(waiting, dtype=torch.bool)
+        blocked[which[wants[other] & (turn[other % len(turn)] < mine)]] = True
+        return waiting[~blocked]
 
 
 @dataclass(frozen=True)
@@ -85,27 +111,40 @@ class _Pairs:
     edge_index: Tensor  # [2, core edges]
     barred: bool  # some pair may be forbidden
 
-    def edges_at(self, nodes: Tensor, num_nodes: int, end: int) -> Tensor:
-        """Edges whose source (end 0) or target (end 1) is one of the nodes."""
-        inside = torch.zeros(num_nodes, dtype=torch.bool, device=nodes.device)
-        inside[nodes] = True
-        return inside[self.edge_index[end]].nonzero().flatten().to(self.kept.dtype)
-
-    def add_scores(self, local: Extended, labels: Tensor, slot: Tensor, colour: _ColourClass) -> None:
-        """Add to `local` [R, nodes, states], where `slot` says which row is whose, what the labels around say."""
+    def add_all(self, local: Extended, labels: Tensor) -> None:
+        """Add to `local` [R, nodes, states] what the labels [R, nodes] around each node say of its states."""
         replica = torch.arange(len(labels), device=labels.device)[:, None]
-        tables = self.edge.transpose(-1, -2), self.edge  # by the state of the other end
-        for table, (edges, near, far) in zip(tables, colour.sides(self.edge_index), strict=True):
-            for block in blocks(edges.numel(), len(labels) * table.shape[-1]):
-                some = edges[block]
-                rows = table[replica, self.kept[some], labels[:, far[some]]]
-                local.scatter_add_(slot[near[some]], rows, self.barred)
+        source, target = self.edge_index
+        sides = ((source, target, self.edge), (target, source, self.edge.transpose(-1, -2)))
+        for speaker, listener, tables in sides:
+            for block in blocks(len(self.kept), len(labels) * tables.shape[-1]):
+                rows = tables[replica, self.kept[block], labels[:, speaker[block]]]
+                local.scatter_add_(listener[block].long(), rows.double(), self.barred)
+
+    def replace(self, local: Extended, arcs: _Arcs, moving: Tensor, old: Tensor, new: Tensor) -> Tensor:
+        """Take out of `local` [places, states] what places said, and add what they say now; who hears of it."""
+        which, arc, listener = arcs.leaving(moving)
+        for against, tables in enumerate((self.edge, self.edge.transpose(-1, -2))):
+            side = (arc // len(self.kept) == against).nonzero().flatten()
+            for block in blocks(len(side), tables.shape[-1]):
+                some = side[block]
+                speaker, edge = moving[which[some]], self.kept[arc[some] % len(self.kept)]
+                replica = speaker // (len(arcs.first) - 1)
+                said, says = (Extended.split(tables[replica, edge, states[speaker]].double()) for states in (old, new))
+                change = says - said
+                local.finite.index_add_(0, listener[some], change.finite)
+                if self.barred:
+                    local.infinities.index_add_(0, listener[some], change.infinities)
+        heard: Tensor = listener.unique()
+        return heard
 
 
-def _best_move(local: Extended, current: Tensor) -> Tensor:
-    """The state with the fewest forbidden terms, then the highest score; the current one unless strictly beaten."""
-    fewest = local.infinities.amin(-1, keepdim=True)
-    score = local.finite.masked_fill(local.infinities > fewest, -torch.inf)
-    best = score.amax(-1)
-    stays = score.gather(-1, current[..., None])[..., 0] >= best
-    return torch.where(stays, current, score.argmax(-1))
+def _core_pairs(field: PairwiseField, edge: Tensor) -> _Pairs:
+    # In 32 bits where that will do: half the memory of what large graphs take here.
+    whole = torch.int32 if max(field.num_edges, field.num_nodes) < 2**31 else torch.int64
+    kept = field.peeling.core_edge.nonzero().flatten().to(whole)
+    position = field.peeling.core.cumsum(0, dtype=whole) - 1  # among the nodes of the core
+    edge_index = torch.empty(2, len(kept), dtype=whole, device=kept.device)
+    for row, ends in zip(edge_index, field.edge_index, strict=True):
+        row.copy_(position[ends[kept]])
+    return _Pairs(edge, kept, edge_index, has_infinity(edge))

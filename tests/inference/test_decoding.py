@@ -54,6 +54,31 @@ def test_no_single_change_improves_a_decoded_labelling(field):
             assert bool((field.score(other) <= score + 1e-9).all())
 
 
+@pytest.mark.parametrize("share", [0.0, 0.02])
+def test_many_moves_on_a_dense_graph_end_where_none_helps_each_replica_as_if_alone(share):
+    """From the nodes' own best states, which neighbours hold to be wrong."""
+    generator = torch.Generator().manual_seed(0)
+    index = torch.combinations(torch.arange(50)).T
+    index = index[:, torch.rand(index.shape[1], generator=generator) < 0.4]
+    node = torch.randn(4, 50, 3, generator=generator, dtype=DTYPE)
+    edge = torch.randn(4, index.shape[1], 3, 3, generator=generator, dtype=DTYPE)
+    edge = edge.masked_fill(torch.rand(edge.shape, generator=generator) < share, -torch.inf)
+    field = PairwiseField(index, node, edge)
+    labels = propagate(field, semiring="max", max_sweeps=0).decode()
+    moved = (labels != node.argmax(-1)).sum(-1)
+    assert bool((moved > 10).all()), "or the test shows nothing"
+    score = field.score(labels)
+    assert bool(score.isfinite().all())
+    for place in range(50):
+        for state in range(3):
+            other = labels.clone()
+            other[:, place] = state
+            assert bool((field.score(other) <= score + 1e-9).all())
+    for replica in range(4):
+        alone = PairwiseField(index, node[replica], edge[replica])
+        assert torch.equal(propagate(alone, semiring="max", max_sweeps=0).decode(), labels[replica])
+
+
 @given(fields(max_nodes=7, max_states=4, barred=0.25))
 def test_forbidden_entries_never_appear_where_elimination_finds_a_way(field):
     try:
@@ -95,6 +120,21 @@ def test_a_batch_decodes_like_its_graphs(parts):
     whole = propagate(union(parts), semiring="max", max_sweeps=20)
     scores = [propagate(part, semiring="max", max_sweeps=20).log_partition for part in parts]
     assert_close(whole.log_partition, torch.cat(scores, -1), **EXACT)
+
+
+def test_a_graph_decodes_alike_alone_and_among_others():
+    """Also where there are many ways to move, in whatever order nodes are numbered in the batch."""
+    generator = torch.Generator().manual_seed(1)
+    index = torch.combinations(torch.arange(20)).T
+    node = torch.randn(3, 20, 3, generator=generator, dtype=DTYPE)
+    edge = torch.randn(3, index.shape[1], 3, 3, generator=generator, dtype=DTYPE)
+    alone = [propagate(PairwiseField(index, n, e), max_sweeps=0).decode() for n, e in zip(node, edge, strict=True)]
+    # Node k of graph g is node 3 k + g of the batch.
+    together = torch.cat([3 * index + graph for graph in range(3)], 1)
+    batch = PairwiseField(together, node.transpose(0, 1).flatten(0, 1), edge.flatten(0, 1), torch.arange(60) % 3)
+    labels = propagate(batch, max_sweeps=0).decode()
+    for graph, expected in enumerate(alone):
+        assert torch.equal(labels[graph::3], expected)
 
 
 @given(fields(max_nodes=5, replicas=((3,),)))

@@ -54,19 +54,13 @@ class GMNNModel(FlatModel):
                 answers.append(now)
         return answers
 
-    def to(self, device: torch.device) -> None:
-        """Move networks and choice."""
-        super().to(device)
-        self.passes = self.passes.to(device)
+    def choice(self) -> dict[str, Tensor]:
+        """How often each replica asks again."""
+        return {"passes": self.passes}
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Weights of both networks, and the choice."""
-        return super().tensors() | {"passes": self.passes}
-
-    def load(self, tensors: dict[str, Tensor]) -> None:
-        """Put them back."""
-        super().load(tensors)
-        self.passes = tensors["passes"].to(self.device)
+    def choose(self, choice: dict[str, Tensor]) -> None:
+        """Take such a choice."""
+        self.passes = choice["passes"]
 
 
 class GMNN(Method):

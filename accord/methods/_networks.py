@@ -44,14 +44,23 @@ class Networks:
         """Where the networks are."""
         return next(next(iter(self.parts.values())).parameters()).device
 
+    def choice(self) -> dict[str, Tensor]:
+        """What was chosen on validation data beside the weights, by name."""
+        return {}
+
+    def choose(self, choice: dict[str, Tensor]) -> None:
+        """Take such a choice."""
+
     def to(self, device: torch.device) -> None:
-        """Move the networks."""
+        """Move networks and choice."""
         for part in self.parts.values():
             part.to(device)
+        self.choose({name: value.to(device) for name, value in self.choice().items()})
 
     def tensors(self) -> dict[str, Tensor]:
-        """Weights of the networks."""
-        return {f"{part}/{name}": value for part in self.parts for name, value in learned(self.parts[part]).items()}
+        """Weights of the networks, and the choice."""
+        named = {f"{part}/{name}": value for part in self.parts for name, value in learned(self.parts[part]).items()}
+        return named | self.choice()
 
     @torch.no_grad()
     def load(self, tensors: dict[str, Tensor]) -> None:
@@ -59,6 +68,7 @@ class Networks:
         for part, network in self.parts.items():
             for name, value in learned(network).items():
                 value.copy_(tensors[f"{part}/{name}"])
+        self.choose({name: tensors[name].to(self.device) for name in self.choice()})
 
 
 class NetworkPair(Networks):

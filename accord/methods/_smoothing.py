@@ -39,19 +39,13 @@ class SmoothedModel(FlatModel):
             smoothed[mine] = smooth(alone[mine], batch, *CANDIDATES[int(number)])
         return smoothed.clamp_min(SMALLEST).log()
 
-    def to(self, device: torch.device) -> None:
-        """Move the network and the choice."""
-        super().to(device)
-        self.candidate = self.candidate.to(device)
+    def choice(self) -> dict[str, Tensor]:
+        """How much each replica smooths."""
+        return {"candidate": self.candidate}
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Weights of the network and the choice."""
-        return super().tensors() | {"candidate": self.candidate}
-
-    def load(self, tensors: dict[str, Tensor]) -> None:
-        """Put them back."""
-        super().load(tensors)
-        self.candidate = tensors["candidate"].to(self.device)
+    def choose(self, choice: dict[str, Tensor]) -> None:
+        """Take such a choice."""
+        self.candidate = choice["candidate"]
 
 
 class SmoothedGNN(Method):

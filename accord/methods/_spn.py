@@ -36,19 +36,13 @@ class ProxyModel(NetworkPair):
         """Beliefs of the field."""
         return self.chosen.beliefs(self.field(batch), semiring, self.damping)
 
-    def to(self, device: torch.device) -> None:
-        """Move the networks and the combination."""
-        super().to(device)
-        self.chosen = Chosen(**{name: value.to(device) for name, value in self.chosen.tensors().items()})
+    def choice(self) -> dict[str, Tensor]:
+        """How the networks combine."""
+        return {f"chosen/{name}": value for name, value in self.chosen.tensors().items()}
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Weights of the networks and the chosen combination."""
-        return super().tensors() | {f"chosen/{name}": value for name, value in self.chosen.tensors().items()}
-
-    def load(self, tensors: dict[str, Tensor]) -> None:
-        """Put them back."""
-        super().load(tensors)
-        self.chosen = Chosen(**{name: tensors[f"chosen/{name}"].to(self.device) for name in self.chosen.tensors()})
+    def choose(self, choice: dict[str, Tensor]) -> None:
+        """Take such a choice."""
+        self.chosen = Chosen(**{name.removeprefix("chosen/"): value for name, value in choice.items()})
 
 
 class StructuredProxyNetwork(Method):

@@ -56,3 +56,7 @@ class ConvergenceWarning(UserWarning):
 
 class DivergenceWarning(UserWarning):
     """Training left the road: a loss or weights were no longer finite, and the best parameters so far were kept."""
+
+
+class UnusedLabelsWarning(UserWarning):
+    """Some labels teach a model nothing, the way it is trained."""

@@ -25,27 +25,25 @@ def polish(field: PairwiseField, evidence: Tensor, edge: Tensor, labels: Tensor)
     A forbidden pair counts before any score, so that a move which repairs one is always taken.
     """
     core = field.peeling.core.nonzero().flatten()
-    pairs = _core_pairs(field, edge)
-    # In double precision: terms are taken out again when nodes move.
-    local = Extended.split(evidence[:, core].double())
-    pairs.add_all(local, labels[:, core])
-    # From here on, a place is a node in a replica.
-    local = Extended(local.finite.flatten(0, 1), local.infinities.flatten(0, 1))
-    current = labels[:, core].flatten()
-    wanted = _best_state(local, current)
-    waiting = (wanted != current).nonzero().flatten()
-    if waiting.numel():
-        arcs = _Arcs.between(pairs.edge_index, core.numel())
-        turn = _turns(field.graph)[core]
-        for _ in range(MAX_ROUNDS):
+    pairs, turn = _core_pairs(field, edge), _turns(field.graph)[core]
+    arcs: _Arcs | None = None
+    current, rounds = labels[:, core].flatten(), 0  # of places: a node in a replica is one
+    while rounds < MAX_ROUNDS:
+        # Afresh as long as anything moves: next to a large penalty, taken out again, all else is lost to rounding.
+        local = pairs.scores(evidence[:, core], current.view(len(labels), -1))
+        wanted = _best_state(local, current)
+        waiting = (wanted != current).nonzero().flatten()
+        if not waiting.numel():
+            break
+        arcs = arcs or _Arcs.between(pairs.edge_index, core.numel())
+        while waiting.numel() and rounds < MAX_ROUNDS:
             moving = arcs.apart(waiting, wanted != current, turn)
             heard = pairs.replace(local, arcs, moving, current, wanted)
             current[moving] = wanted[moving]
             wanted[heard] = _best_state(local.rows(heard), current[heard])
             waiting = torch.cat([waiting, heard]).unique()
             waiting = waiting[wanted[waiting] != current[waiting]]
-            if not waiting.numel():
-                break
+            rounds += 1
     labels[:, core] = current.view(len(labels), -1)
     return labels
 
@@ -82,7 +80,7 @@ class _Arcs:
         speaker = edge_index.flatten()
         counts = torch.bincount(speaker, minlength=num_nodes)
         first = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        return cls(edge_index.flip(0).flatten(), speaker.argsort(stable=True), first)
+        return cls(edge_index.flip(0).flatten(), speaker.argsort(stable=True).to(speaker.dtype), first)
 
     def leaving(self, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """All arcs that leave places: which of the places, number of the arc, the place where it leads."""
@@ -95,10 +93,12 @@ class _Arcs:
 
     def apart(self, waiting: Tensor, wants: Tensor, turn: Tensor) -> Tensor:
         """Of the places that wait to move, those before whom no neighbour that wants to has its turn."""
-        which, _, other = self.leaving(waiting)
-        mine = turn[waiting % len(turn)][which]
         blocked = torch.zeros_like(waiting, dtype=torch.bool)
-        blocked[which[wants[other] & (turn[other % len(turn)] < mine)]] = True
+        for block in blocks(len(waiting), len(self.listener) // len(turn) + 1):
+            which, _, other = self.leaving(waiting[block])
+            mine = turn[waiting[block] % len(turn)][which]
+            sooner = wants[other] & (turn[other % len(turn)] < mine)
+            blocked[block][which[sooner]] = True
         return waiting[~blocked]
 
 
@@ -111,8 +111,10 @@ class _Pairs:
     edge_index: Tensor  # [2, core edges]
     barred: bool  # some pair may be forbidden
 
-    def add_all(self, local: Extended, labels: Tensor) -> None:
-        """Add to `local` [R, nodes, states] what the labels [R, nodes] around each node say of its states."""
+    def scores(self, evidence: Tensor, labels: Tensor) -> Extended:
+        """Of every state of every place, given the evidence and the labels [R, nodes] around: [places, states]."""
+        # In double precision: terms are taken out again when nodes move.
+        local = Extended.split(evidence.double())
         replica = torch.arange(len(labels), device=labels.device)[:, None]
         source, target = self.edge_index
         sides = ((source, target, self.edge), (target, source, self.edge.transpose(-1, -2)))
@@ -120,6 +122,7 @@ class _Pairs:
             for block in blocks(len(self.kept), len(labels) * tables.shape[-1]):
                 rows = tables[replica, self.kept[block], labels[:, speaker[block]]]
                 local.scatter_add_(listener[block].long(), rows.double(), self.barred)
+        return Extended(local.finite.flatten(0, 1), local.infinities.flatten(0, 1))
 
     def replace(self, local: Extended, arcs: _Arcs, moving: Tensor, old: Tensor, new: Tensor) -> Tensor:
         """Take out of `local` [places, states] what places said, and add what they say now; who hears of it."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from accord.errors import InputError
+from accord.errors import InputError, UnusedLabelsWarning
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch
 from accord.inference import Beliefs, Semiring, propagate
@@ -73,7 +73,7 @@ class CRF(Method):
         """Train on `train`; keep the networks whose joint labels are best on `validation`."""
         model, recipe = self.build(shape, replicas), self.recipe
         if recipe.objective == "pseudolikelihood":
-            _check_neighbours(train)
+            _check_neighbours(train, replicas)
         losses: dict[str, FieldLoss] = {"maximin": game_loss(recipe.game), "pseudolikelihood": pseudolikelihood_loss}
         objective = FieldObjective(
             dict(model.parts),
@@ -88,17 +88,21 @@ class CRF(Method):
         return model
 
 
-def _check_neighbours(train: Sequence[Data]) -> None:
-    """Tell how many labelled nodes pseudolikelihood cannot learn from; refuse to train where that is all of them."""
+def _check_neighbours(train: Sequence[Data], replicas: Replicas) -> None:
+    """Tell how many labels pseudolikelihood cannot learn from; refuse to train where that is all of a replica's."""
     batch = GraphBatch.collate(train)
     assert batch.y is not None
-    labels = Replicas((0,), 1 if batch.y.dim() == 1 else batch.y.shape[1]).targets(batch.y)
-    labelled, counted = int((labels >= 0).sum()), int(counted_nodes(batch.topology.edge_index, labels).sum())
-    if counted == labelled:
-        return
-    said = f"crf: {labelled - counted} of {labelled} labels are of nodes with a neighbour that has none"
-    if counted == 0:
+    targets = replicas.targets(batch.y)
+    labelled, counted = (targets >= 0).sum(-1), counted_nodes(batch.topology.edge_index, targets).sum(-1)
+    for replica in ((counted == 0) & (labelled > 0)).nonzero().flatten().tolist()[:1]:
         raise InputError(
-            f"{said}, so pseudolikelihood has nothing to learn from. Label more nodes, or use objective 'maximin'."
+            f"crf: all {int(labelled[replica])} labels of replica {replica} are of nodes with an unlabelled neighbour, "
+            "so pseudolikelihood has nothing to learn from. Label more nodes, or use objective 'maximin'."
         )
-    warnings.warn(f"{said}; pseudolikelihood leaves them out, objective 'maximin' would not.", stacklevel=2)
+    if bool((counted < labelled).any()):
+        warnings.warn(
+            f"crf: {int((labelled - counted).sum())} of {int(labelled.sum())} labels are of nodes with an unlabelled "
+            "neighbour; pseudolikelihood leaves them out, objective 'maximin' would not.",
+            UnusedLabelsWarning,
+            stacklevel=2,
+        )

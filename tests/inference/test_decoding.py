@@ -54,21 +54,21 @@ def test_no_single_change_improves_a_decoded_labelling(field):
             assert bool((field.score(other) <= score + 1e-9).all())
 
 
-@pytest.mark.parametrize("share", [0.0, 0.02])
-def test_many_moves_on_a_dense_graph_end_where_none_helps_each_replica_as_if_alone(share):
-    """From the nodes' own best states, which neighbours hold to be wrong."""
+@pytest.mark.parametrize(("share", "penalty"), [(0.0, 0.0), (0.02, torch.inf), (0.01, 1e20)])
+def test_many_moves_on_a_dense_graph_end_where_none_helps_each_replica_as_if_alone(share, penalty):
+    """From the nodes' own best states, which neighbours hold to be wrong; large penalties do not swallow the rest."""
     generator = torch.Generator().manual_seed(0)
     index = torch.combinations(torch.arange(50)).T
     index = index[:, torch.rand(index.shape[1], generator=generator) < 0.4]
     node = torch.randn(4, 50, 3, generator=generator, dtype=DTYPE)
     edge = torch.randn(4, index.shape[1], 3, 3, generator=generator, dtype=DTYPE)
-    edge = edge.masked_fill(torch.rand(edge.shape, generator=generator) < share, -torch.inf)
+    edge = edge.masked_fill(torch.rand(edge.shape, generator=generator) < share, -penalty)
     field = PairwiseField(index, node, edge)
     labels = propagate(field, semiring="max", max_sweeps=0).decode()
     moved = (labels != node.argmax(-1)).sum(-1)
     assert bool((moved > 10).all()), "or the test shows nothing"
     score = field.score(labels)
-    assert bool(score.isfinite().all())
+    assert bool((score > -1e10).all())
     for place in range(50):
         for state in range(3):
             other = labels.clone()

@@ -8,7 +8,7 @@ from made_graphs import made_trees
 from torch.testing import assert_close
 
 from accord.encoders import GCN, MLP, BilinearScorer, Identity, Linear, LinearScorer, Noise
-from accord.errors import DivergenceWarning, InputError, OptionError
+from accord.errors import DivergenceWarning, InputError, OptionError, UnusedLabelsWarning
 from accord.graphs import GraphBatch
 from accord.inference import eliminate_beliefs
 from accord.learning import (
@@ -116,13 +116,17 @@ def test_pseudolikelihood_says_which_labels_it_cannot_use():
     graphs[0].y = graphs[0].y.clone()
     graphs[0].y[0] = -1
     beside = int((graphs[0].edge_index[0] == 0).sum())
-    with pytest.warns(UserWarning, match=f"{beside} of {labelled} labels are of nodes with a neighbour that has none"):
+    with pytest.warns(UnusedLabelsWarning, match=f"{beside} of {labelled} labels are of nodes with an unlabelled"):
         CRF(recipe).fit(graphs, VAL, SHAPE, Replicas((0,)))
     for graph in graphs:
         graph.y = torch.full_like(graph.y, -1)
         graph.y[0] = 0
-    with pytest.raises(InputError, match="4 of 4 labels .* use objective 'maximin'"):
+    with pytest.raises(InputError, match="all 4 labels of replica 0 .* use objective 'maximin'"):
         CRF(recipe).fit(graphs, VAL, SHAPE, Replicas((0,)))
+    for graph, whole in zip(graphs, TRAIN, strict=False):  # one task of two has nothing to offer
+        graph.y = torch.stack([whole.y, graph.y], 1)
+    with pytest.raises(InputError, match="all 4 labels of replica 1 "):
+        CRF(recipe).fit(graphs, VAL, replace(SHAPE, num_tasks=2), Replicas((0,), 2))
 
 
 def test_propagated_beliefs_train_as_exact_ones_do_on_trees():

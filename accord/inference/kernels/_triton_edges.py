@@ -40,11 +40,11 @@ class Place(NamedTuple):
 
 
 @jit
-def find_runs(at, source, more, form: tl.constexpr):
+def find_runs(at, source, live, more, form: tl.constexpr):
     """Whether the edges before and after a lane's have another source, or belong to another block."""
     WIDTH: tl.constexpr = form.width
     lane = tl.arange(0, WIDTH)
-    before = tl.load(at - 1, mask=lane > 0, other=-1)
+    before = tl.load(at - 1, mask=live & (lane > 0), other=-1)
     after = tl.load(at + 1, mask=more & (lane < WIDTH - 1), other=-1)
     return before != source, after != source
 
@@ -65,7 +65,7 @@ def find_place(memory, replica, position, live, old, new, edges, nodes, form: tl
     source = tl.load(memory.source + position, mask=live, other=-1)
     begins, ends = live, live
     if form.runs:
-        begins, ends = find_runs(memory.source + position, source, position + 1 < edges, form)
+        begins, ends = find_runs(memory.source + position, source, live, position + 1 < edges, form)
     return Place(
         source=source,
         begins=begins,

@@ -139,7 +139,7 @@ def make_plan(problem: Problem) -> Plan:
 
 
 def planned_bytes(problem: Problem) -> int:
-    """What a plan takes while it is made, told without looking at any value.
+    """What a plan takes while it is made, told without looking at potentials.
 
     As if nothing were forbidden, tables had a moderate span, and the graphs of a batch came in order.
     """
@@ -150,8 +150,13 @@ def planned_bytes(problem: Problem) -> int:
     numbers = states**2 + 2 * row  # tables, messages
     if states > UNROLLED:
         numbers = (states + 3) * _whole_vectors(states, each)  # and messages not yet normalised
-    weighted = problem.appearance.stride(-1) != 0  # one number for all edges is a view of that number
-    copied = states**2 + 1 if weighted else 0  # tables divided by the appearance, and the appearance itself
+    copied = 0
+    if problem.appearance.stride(-1) != 0 or bool((problem.appearance[..., :1] != 1).any()):
+        copied += states**2 + 1  # tables divided by the appearance, and the appearance itself
+    elif not problem.edge.is_contiguous():
+        copied += states**2  # tables that replicas share, one for each
+    if problem.start is not None:
+        copied += 4 * states  # in logs that sum to one, and along the edges
     order = 0
     if states <= MOST_IN_RUNS and _runs_pay(problem):
         copied, order = copied + states**2, 4 * 8  # tables in their new order; that order, and the sort

@@ -37,7 +37,7 @@ def polish(field: PairwiseField, evidence: Tensor, edge: Tensor, labels: Tensor)
             break
         arcs = arcs or _Arcs.between(pairs.edge_index, core.numel())
         while waiting.numel() and rounds < MAX_ROUNDS:
-            moving = arcs.apart(waiting, wanted != current, turn)
+            moving = waiting[~arcs.blocked(waiting, wanted, current, turn)]
             heard = pairs.replace(local, arcs, moving, current, wanted)
             current[moving] = wanted[moving]
             wanted[heard] = _best_state(local.rows(heard), current[heard])
@@ -91,15 +91,15 @@ class _Arcs:
         arc = self.by_speaker[begin[which] + within]
         return which, arc, (places - node)[which] + self.listener[arc]
 
-    def apart(self, waiting: Tensor, wants: Tensor, turn: Tensor) -> Tensor:
-        """Of the places that wait to move, those before whom no neighbour that wants to has its turn."""
-        blocked = torch.zeros_like(waiting, dtype=torch.bool)
-        for block in blocks(len(waiting), len(self.listener) // len(turn) + 1):
-            which, _, other = self.leaving(waiting[block])
-            mine = turn[waiting[block] % len(turn)][which]
-            sooner = wants[other] & (turn[other % len(turn)] < mine)
+    def blocked(self, places: Tensor, wanted: Tensor, current: Tensor, turn: Tensor) -> Tensor:
+        """Which of the places have a neighbour that wants to move and has its turn sooner."""
+        blocked = torch.zeros_like(places, dtype=torch.bool)
+        for block in blocks(len(places), len(self.listener) // len(turn) + 1):
+            which, _, other = self.leaving(places[block])
+            mine = turn[places[block] % len(turn)][which]
+            sooner = (wanted[other] != current[other]) & (turn[other % len(turn)] < mine)
             blocked[block][which[sooner]] = True
-        return waiting[~blocked]
+        return blocked
 
 
 @dataclass(frozen=True)

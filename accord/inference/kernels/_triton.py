@@ -16,7 +16,8 @@ import torch
 
 from accord.errors import InfeasibleError, OptionError
 from accord.inference.kernels._interface import Problem, Solution
-from accord.inference.kernels._triton_plan import WARPS, Plan, make_plan, planned_bytes, read_messages
+from accord.inference.kernels._triton_layout import read_messages
+from accord.inference.kernels._triton_plan import WARPS, Plan, make_plan, planned_bytes
 
 log = logging.getLogger("accord.inference")
 

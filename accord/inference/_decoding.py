@@ -26,10 +26,11 @@ def decode(field: PairwiseField, beliefs: Tensor) -> Tensor:
     with torch.no_grad():
         node, edge = field.expanded()
         folded = _fold(field, node, edge)
+        barred = has_infinity(edge)
         labels = beliefs.reshape(node.shape).argmax(-1)
-        labels = polish(field, folded, edge, labels)
+        labels = polish(field, folded, edge, barred, labels)
         labels = _unfold(field, folded, edge, labels)
-        if has_infinity(node) or has_infinity(edge):
+        if barred or has_infinity(node):
             score = field.score(labels.reshape(*field.replicas, field.num_nodes)).reshape(node.shape[0], -1)
             for replica in (score == -torch.inf).any(-1).nonzero().flatten().tolist():
                 labels[replica] = _repair(field.edge_index, node[replica], edge[replica], labels[replica])

@@ -12,20 +12,21 @@ from torch import Tensor
 
 from accord.field import PairwiseField
 from accord.inference._blocks import blocks
-from accord.inference._extended import Extended, has_infinity
+from accord.inference._extended import Extended
 
 MAX_ROUNDS = 10_000  # each raises the score, and few graphs need fifty
 SPREAD = 0x9E3779B97F4A7C15 - 2**64  # odd, so that different numbers stay so: 2^64 / golden ratio
 GAIN = 1e-13  # of a score: what a move must win, or rounding could send a node back and forth
 
 
-def polish(field: PairwiseField, evidence: Tensor, edge: Tensor, labels: Tensor) -> Tensor:
+def polish(field: PairwiseField, evidence: Tensor, edge: Tensor, barred: bool, labels: Tensor) -> Tensor:
     """Labels [R, nodes] after moves of the core's nodes, given what their own evidence [R, nodes, states] says.
 
-    A forbidden pair counts before any score, so that a move which repairs one is always taken.
+    A forbidden pair counts before any score, so that a move which repairs one is always taken; `barred` says whether
+    there may be any.
     """
     core = field.peeling.core.nonzero().flatten()
-    pairs, turn = _core_pairs(field, edge), _turns(field.graph)[core]
+    pairs, turn = _core_pairs(field, edge, barred), _turns(field.graph)[core]
     arcs: _Arcs | None = None
     current, rounds = labels[:, core].flatten(), 0  # of places: a node in a replica is one
     while rounds < MAX_ROUNDS:
@@ -74,6 +75,11 @@ class _Arcs:
     by_speaker: Tensor  # [arcs]: their numbers, those of one node after those of another
     first: Tensor  # [nodes + 1]: where a node's begin in it
 
+    @property
+    def num_nodes(self) -> int:
+        """Of the core; place p is node p % num_nodes of replica p // num_nodes."""
+        return len(self.first) - 1
+
     @classmethod
     def between(cls, edge_index: Tensor, num_nodes: int) -> "_Arcs":
         """Those of a core."""
@@ -84,7 +90,7 @@ class _Arcs:
 
     def leaving(self, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """All arcs that leave places: which of the places, number of the arc, the place where it leads."""
-        node = places % (len(self.first) - 1)
+        node = places % self.num_nodes
         begin, counts = self.first[node], self.first[node + 1] - self.first[node]
         which = torch.arange(len(places), device=places.device).repeat_interleave(counts)
         within = torch.arange(len(which), device=places.device) - (counts.cumsum(0) - counts)[which]
@@ -94,10 +100,10 @@ class _Arcs:
     def blocked(self, places: Tensor, wanted: Tensor, current: Tensor, turn: Tensor) -> Tensor:
         """Which of the places have a neighbour that wants to move and has its turn sooner."""
         blocked = torch.zeros_like(places, dtype=torch.bool)
-        for block in blocks(len(places), len(self.listener) // len(turn) + 1):
+        for block in blocks(len(places), len(self.listener) // self.num_nodes + 1):
             which, _, other = self.leaving(places[block])
-            mine = turn[places[block] % len(turn)][which]
-            sooner = (wanted[other] != current[other]) & (turn[other % len(turn)] < mine)
+            mine = turn[places[block] % self.num_nodes][which]
+            sooner = (wanted[other] != current[other]) & (turn[other % self.num_nodes] < mine)
             blocked[block][which[sooner]] = True
         return blocked
 
@@ -132,7 +138,7 @@ class _Pairs:
             for block in blocks(len(side), tables.shape[-1]):
                 some = side[block]
                 speaker, edge = moving[which[some]], self.kept[arc[some] % len(self.kept)]
-                replica = speaker // (len(arcs.first) - 1)
+                replica = speaker // arcs.num_nodes
                 said, says = (Extended.split(tables[replica, edge, states[speaker]].double()) for states in (old, new))
                 change = says - said
                 local.finite.index_add_(0, listener[some], change.finite)
@@ -142,7 +148,7 @@ class _Pairs:
         return heard
 
 
-def _core_pairs(field: PairwiseField, edge: Tensor) -> _Pairs:
+def _core_pairs(field: PairwiseField, edge: Tensor, barred: bool) -> _Pairs:
     # In 32 bits where that will do: half the memory of what large graphs take here.
     whole = torch.int32 if max(field.num_edges, field.num_nodes) < 2**31 else torch.int64
     kept = field.peeling.core_edge.nonzero().flatten().to(whole)
@@ -150,4 +156,4 @@ def _core_pairs(field: PairwiseField, edge: Tensor) -> _Pairs:
     edge_index = torch.empty(2, len(kept), dtype=whole, device=kept.device)
     for row, ends in zip(edge_index, field.edge_index, strict=True):
         row.copy_(position[ends[kept]])
-    return _Pairs(edge, kept, edge_index, has_infinity(edge))
+    return _Pairs(edge, kept, edge_index, barred)

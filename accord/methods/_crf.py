@@ -94,7 +94,9 @@ def _check_neighbours(train: Sequence[Data], replicas: Replicas) -> None:
     assert batch.y is not None
     targets = replicas.targets(batch.y)
     labelled, counted = (targets >= 0).sum(-1), counted_nodes(batch.topology.edge_index, targets).sum(-1)
-    for replica in ((counted == 0) & (labelled > 0)).nonzero().flatten().tolist()[:1]:
+    hopeless = ((counted == 0) & (labelled > 0)).nonzero().flatten()
+    if len(hopeless):
+        replica = int(hopeless[0])
         raise InputError(
             f"crf: all {int(labelled[replica])} labels of replica {replica} are of nodes with an unlabelled neighbour, "
             "so pseudolikelihood has nothing to learn from. Label more nodes, or use objective 'maximin'."

@@ -7,21 +7,16 @@ from dataclasses import replace
 
 import pytest
 import torch
+from learning import training_cases
 from learning.training_cases import SHAPE, TRAIN, VAL
 from torch.testing import assert_close
 
-from accord.encoders import GCN, MLP, LinearScorer
-from accord.learning import PartOptions, Replicas, Trainer, TrainingOptions, _chunks
+from accord.learning import Replicas, Trainer, TrainingOptions, _chunks
 from accord.learning._memory import available_memory, is_out_of_memory, peak_memory
-from accord.methods import Recipe, StructuredProxyNetwork
+from accord.methods import StructuredProxyNetwork
 
-RECIPE = Recipe(
-    encoder=MLP(hidden=4, layers=2, dropout=0.2),
-    edge_encoder=GCN(hidden=4, layers=2, dropout=0.2),
-    edge_channels=4,
-    scorer=LinearScorer(dropout=0.2),
-    node=PartOptions(learning_rate=2e-2),
-    edge=PartOptions(learning_rate=2e-2),
+RECIPE = replace(
+    training_cases.RECIPE,
     training=TrainingOptions(max_epochs=12, accelerator="cpu", patience=1, evaluate_every=2, checkpoint_every=2),
 )
 SEEDS = tuple(range(18))

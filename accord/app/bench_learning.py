@@ -73,6 +73,7 @@ def measure_learning(case: LearningCase, compare: bool = True) -> dict[str, Any]
         plain = [time_plain(case, bench, train, task) for task in range(few)]
         each = sum(timing.ms for timing in plain) / few
         row |= {
+            "plain_precision": plain_precision(case.precision),
             "plain_replicas_measured": few,
             "plain_updates_measured": sum(timing.updates for timing in plain),
             "plain_ms_an_update_and_replica": each,
@@ -109,13 +110,18 @@ def time_replicas(case: LearningCase, bench: Benchmark, replicas: Replicas, trai
 
 
 def time_plain(case: LearningCase, bench: Benchmark, train: Sequence[Data], task: int) -> Timing:
-    """Updates of one replica's networks made of torch_geometric's own modules."""
+    """Updates of one replica's networks made of torch_geometric's own modules: see `plain_precision`."""
     recipe = preset_recipe("paper", case.encoder, benchmark=case.benchmark)
     portions = [[graph] for graph in train] if recipe.training.batch_graphs == 1 else [list(train)]
     plain = PlainTraining(recipe, bench.num_states, portions, task if bench.num_tasks > 1 else None, case.device)
-    with product_precision(case.precision):
+    with product_precision(plain_precision(case.precision)):
         ms, updates = timed(plain.epoch, case.seconds / PLAIN_REPLICAS, case.device, 1)
     return Timing(ms, updates)
+
+
+def plain_precision(ours: str) -> str:
+    """What plain modules compute in: float32, with tf32 products wherever ours may round as well."""
+    return ours if ours == "32-true" else "tf32"
 
 
 def timed(epoch: Callable[[], int], seconds: float, device: str, warm: int) -> tuple[float, int]:
@@ -171,7 +177,8 @@ def describe(row: dict[str, Any]) -> str:
         lines.append(f"{row['peak_bytes'] / 2**30:.2f} GiB at most")
     if "ratio" in row:
         lines.append(
-            f"one by one with plain PyG modules: {row['plain_ms_an_update_and_replica']:.2f} ms an update and replica, "
+            f"one by one with plain PyG modules, {row['plain_precision']}: "
+            f"{row['plain_ms_an_update_and_replica']:.2f} ms an update and replica, "
             f"{row['plain_seconds_for_the_job']:.1f} s for all (extrapolated from {row['plain_updates_measured']} "
             f"updates of {row['plain_replicas_measured']} replicas); {row['ratio']:.1f} times as long"
         )

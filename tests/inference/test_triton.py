@@ -195,6 +195,17 @@ def test_graphs_of_a_batch_stop_one_by_one_on_a_gpu(driver, states):
     check(shuffled(field), max_sweeps=30, tolerance=1e-6)
 
 
+def test_nodes_and_graphs_may_be_more_than_threads(driver):
+    """Each program takes its share of what is cleared and counted, however few there are."""
+    field = random_field(400, 30, 3, scale=0.7)
+    check(field, max_sweeps=4, tolerance=0.0)
+    graph = torch.arange(400) // 2
+    sparse = PairwiseField(torch.tensor([[0, 4, 398], [1, 5, 399]]), field.node, field.edge[:3], graph)
+    check(sparse, max_sweeps=5, tolerance=1e-6)
+    beliefs = propagate(sparse.to(DEVICE), max_sweeps=5, tolerance=0.0, backend="triton")
+    assert beliefs.sweeps.nonzero().flatten().tolist() == [0, 2, 199] and beliefs.sweeps.max() == 5
+
+
 def test_same_on_more_than_one_block(driver):
     field = random_field(150, 300, 2, scale=0.5)
     generator = torch.Generator().manual_seed(1)
@@ -378,8 +389,9 @@ for states in (2, 3):
     for each in ({"semiring": "max"}, {"semiring": "sum", "damping": 0.3, "edge_appearance": 0.5}):
         compiled("sweep", random_field(12, 20, states, dtype=torch.float32), **each)
 torch.use_deterministic_algorithms(True)
-compiled("turn", two)
-compiled("turn", small.with_potentials(edge=barred(small.edge, 0.1)), edge_appearance=0.5)
+compiled("sweep", small)
+compiled("collect", two)
+compiled("collect", small.with_potentials(edge=barred(small.edge, 0.1)), edge_appearance=0.5)
 """
 
 

@@ -17,7 +17,7 @@ import torch
 from accord.errors import InfeasibleError, OptionError
 from accord.inference.kernels._interface import Problem, Solution
 from accord.inference.kernels._triton_layout import read_messages
-from accord.inference.kernels._triton_plan import WARPS, Plan, make_plan, planned_bytes
+from accord.inference.kernels._triton_plan import Plan, make_plan, planned_bytes
 
 log = logging.getLogger("accord.inference")
 
@@ -83,19 +83,16 @@ def solve(problem: Problem) -> Solution:
         return Solution(empty, nothing, torch.zeros_like(nothing, dtype=torch.long))
     with torch.cuda.device_of(problem.node):
         plan = make_plan(problem)
-        if plan.memory.groups is not None:
-            _solve_groups(plan, problem)
-        else:
-            _solve_by_sweeps(plan, problem)
+        number = (_solve_by_sweeps if plan.memory.groups is None else _solve_groups)(plan, problem)
         _check_feasible(plan, problem)
         memory, form, order = plan.memory, plan.form, plan.order
-        messages, residual, sweeps = memory.messages, memory.residual, memory.sweeps
+        messages, residual, sweeps = memory.messages, memory.moved_in(number).clamp(min=0.0), memory.sweeps
         del plan, memory  # and with them the tables, before there are two copies of the messages
         return Solution(read_messages(messages, form, order, problem.edge.shape[-3]), residual, sweeps)
 
 
-def _solve_groups(plan: Plan, problem: Problem) -> None:
-    """All sweeps in one launch."""
+def _solve_groups(plan: Plan, problem: Problem) -> int:
+    """All sweeps in one launch; the number of the last one."""
     kernels, memory = _kernels(), plan.memory
     assert memory.groups is not None
     programs = memory.groups.shape[1] - 1
@@ -103,22 +100,24 @@ def _solve_groups(plan: Plan, problem: Problem) -> None:
     sizes = (plan.num_edges, num_nodes, problem.num_graphs, programs, replicas)
     given = (memory, *sizes, problem.max_sweeps, plan.form)
     kernels.solve_groups[(replicas * programs,)](*given, num_warps=plan.form.warps)
+    return problem.max_sweeps - 1
 
 
-def _solve_by_sweeps(plan: Plan, problem: Problem) -> None:
-    """Two launches a sweep; flags and counts stay on the device."""
+def _solve_by_sweeps(plan: Plan, problem: Problem) -> int:
+    """A launch a sweep, two where the same bits are wanted every run; the number of the last one."""
     kernels, form = _kernels(), plan.form
-    _, num_nodes, _ = problem.node.shape
-    sweep = Launcher(kernels.sweep, -(-plan.num_edges // form.width), form.warps, plan, problem)
-    turn = Launcher(kernels.turn, -(-max(num_nodes, problem.num_graphs) // form.turn), WARPS, plan, problem)
-    for done in range(problem.max_sweeps):
-        sweep.launch(parity=done % 2)
-        turn.launch(parity=done % 2)
-        if done % LOOK == LOOK - 1:
+    launchers = [Launcher(kernels.sweep, -(-plan.num_edges // form.width), plan, problem)]
+    if not form.atomic:
+        launchers.append(Launcher(kernels.collect, -(-problem.node.shape[1] // form.nodes), plan, problem))
+    for number in range(problem.max_sweeps):
+        for launcher in launchers:
+            launcher.launch(number)
+        if number % LOOK == LOOK - 1:
             if form.barred:
                 _check_feasible(plan, problem)
-            if form.stops and not bool(plan.memory.running.any()):
-                break
+            if problem.tolerance and not bool((plan.memory.moved_in(number) > problem.tolerance).any()):
+                return number
+    return problem.max_sweeps - 1
 
 
 class Launcher:
@@ -128,19 +127,19 @@ class Launcher:
     the first launch is left to it: what it compiled then takes the others, with addresses in place of tensors.
     """
 
-    def __init__(self, kernel: Any, programs: int, warps: int, plan: Plan, problem: Problem) -> None:
+    def __init__(self, kernel: Any, programs: int, plan: Plan, problem: Problem) -> None:
         replicas, num_nodes, _ = problem.node.shape
-        self.kernel, self.grid, self.warps = kernel, (replicas * programs, 1, 1), warps
+        self.kernel, self.grid = kernel, (replicas * programs, 1, 1)
         self.memory, self.form = plan.memory, plan.form
         self.sizes = (plan.num_edges, num_nodes, problem.num_graphs, programs, replicas)
         self.again: Callable[..., None] | None = None
 
-    def launch(self, parity: int) -> None:
+    def launch(self, number: int) -> None:
         """Put it on the current stream."""
         if self.again is not None:
-            self.again(parity, self.form)
+            self.again(number, self.form)
             return
-        compiled = self.kernel[self.grid](self.memory, *self.sizes, parity, self.form, num_warps=self.warps)
+        compiled = self.kernel[self.grid](self.memory, *self.sizes, number, self.form, num_warps=self.form.warps)
         if compiled is not None:  # as it is in the interpreter
             addresses = tuple(tensor if tensor is None else tensor.data_ptr() for tensor in self.memory)
             self.again = partial(compiled[self.grid], addresses, *self.sizes)

@@ -50,18 +50,18 @@ def find_runs(at, source, live, more, form: tl.constexpr):
 
 
 @jit
-def find_place(memory, replica, position, live, old, new, edges, nodes, form: tl.constexpr):
+def find_place(memory, replica, position, live, before, now, edges, nodes, form: tl.constexpr):
     block = replica * ((edges + form.block - 1) // form.block) + position // form.block
-    totals = memory.totals + old * nodes * form.padded
-    fresh = memory.totals + new * nodes * form.padded
+    totals = memory.totals + before * nodes * form.padded
+    fresh = memory.totals + now * nodes * form.padded
     said = memory.messages
     counts = totals
     fresh_counts = fresh
     if form.tiled:
         said = memory.said + block * (form.stride * form.block)
     if form.barred:
-        counts = memory.counts + old * nodes * form.padded
-        fresh_counts = memory.counts + new * nodes * form.padded
+        counts = memory.counts + before * nodes * form.padded
+        fresh_counts = memory.counts + now * nodes * form.padded
     source = tl.load(memory.source + position, mask=live, other=-1)
     begins, ends = live, live
     if form.runs:
@@ -168,9 +168,9 @@ def receive(memory, place, said, lane, side: tl.constexpr, rows, weight, live, r
 
 
 @jit
-def sweep_edges(memory, replica, position, live, running, old, new, edges, nodes, form: tl.constexpr):
+def sweep_edges(memory, replica, position, live, running, before, now, edges, nodes, form: tl.constexpr):
     """Both messages of `width` edges; how far they moved, and which have no state left."""
-    place = find_place(memory, replica, position, live, old, new, edges, nodes, form)
+    place = find_place(memory, replica, position, live, before, now, edges, nodes, form)
     lane = position % form.width
     weight = 1.0
     if form.weighted:

@@ -1,9 +1,11 @@
 """The kernels that are launched: one sweep over a large graph, or all sweeps over a group of small ones.
 
-Edges and totals take turns. `sweep` reads the totals of the last sweep, replaces both messages of every edge and
-adds them to new totals; `turn` counts sweeps, freezes what has settled, and sets the stale totals back to the node
-potentials for the sweep after the next. Where the same bits are wanted every run, nothing is added by `sweep`;
-`turn` collects the messages of each node in their order instead.
+Totals, and how far messages moved, are kept for three sweeps, which take turns: a sweep reads those of the sweep
+before, adds to its own, and clears those of the next. So nothing is written that anybody reads, and one launch does it
+all. A graph runs while its messages moved by more than the tolerance; once they did not, that is handed on from turn to
+turn.
+Where the same bits are wanted every run, nothing is added by `sweep`; `collect` follows and adds up the messages of
+each node in their order.
 
 Loops are `while`, since the interpreter cannot count `range` in values of the device.
 """
@@ -14,11 +16,26 @@ from accord.inference.kernels._triton_edges import sweep_edges
 from accord.inference.kernels._triton_language import jit, tl
 from accord.inference.kernels._triton_rows import message_offset
 
-UNSPECIALISED = ["edges", "nodes", "graphs", "programs", "replicas", "parity", "max_sweeps"]  # one kernel for any size
+UNSPECIALISED = ["edges", "nodes", "graphs", "programs", "replicas", "number", "max_sweeps"]  # one kernel for any size
 
 
 @jit
-def sweep_block(memory, replica, first, last, old, new, edges, nodes, graphs, form: tl.constexpr):
+def turns(number, replica, replicas):
+    """Where the values of a replica are for the sweep before this one, for this one and for the next."""
+    before = (number + 2) % 3 * replicas + replica
+    now = number % 3 * replicas + replica
+    after = (number + 1) % 3 * replicas + replica
+    return before, now, after
+
+
+@jit
+def exceeds(moved, memory):
+    """Whether messages moved by more than the tolerance; given as bits."""
+    return moved.to(memory.node.dtype.element_ty, bitcast=True) > tl.load(memory.options + 1)
+
+
+@jit
+def sweep_block(memory, replica, first, last, before, now, edges, nodes, graphs, form: tl.constexpr):
     """`width` edges from `first` on, those before `last`."""
     WIDTH: tl.constexpr = form.width
     position = first + tl.arange(0, WIDTH)
@@ -27,8 +44,8 @@ def sweep_block(memory, replica, first, last, old, new, edges, nodes, graphs, fo
     graph = tl.zeros((WIDTH,), tl.int32)
     if form.many:
         graph = tl.load(memory.graph + position, mask=live, other=0)
-        running = tl.load(memory.running + replica * graphs + graph, mask=live, other=0) > 0
-    moved, stuck, stuck_back = sweep_edges(memory, replica, position, live, running, old, new, edges, nodes, form)
+        running = exceeds(tl.load(memory.moved + before * graphs + graph, mask=live, other=0), memory)
+    moved, stuck, stuck_back = sweep_edges(memory, replica, position, live, running, before, now, edges, nodes, form)
     if form.barred:
         arc = replica * 2 * edges + position
         tl.atomic_min(memory.stuck + 0 * position, arc, mask=stuck & live & running, sem="relaxed")
@@ -38,70 +55,61 @@ def sweep_block(memory, replica, first, last, old, new, edges, nodes, graphs, fo
     bits = memory.moved.dtype.element_ty
     if form.many:
         moved = moved.to(bits, bitcast=True)
-        known = tl.load(memory.moved + replica * graphs + graph, mask=live, other=0)
-        at = memory.moved + replica * graphs + graph
+        at = memory.moved + now * graphs + graph
+        known = tl.load(at, mask=live, other=0)
         tl.atomic_max(at, moved, mask=live & running & (moved > known), sem="relaxed")
     else:
         most = tl.max(tl.where(live, moved, 0.0), 0).to(bits, bitcast=True)
-        if most > tl.load(memory.moved + replica):
-            tl.atomic_max(memory.moved + replica, most, sem="relaxed")
+        if most > tl.load(memory.moved + now):
+            tl.atomic_max(memory.moved + now, most, sem="relaxed")
 
 
 @jit
-def turn_graphs(memory, replica, first, last, graphs, form: tl.constexpr):
-    """Count the sweep, keep how far messages moved, freeze what has settled; how many graphs still run."""
-    TURN: tl.constexpr = form.turn
-    tolerance = tl.load(memory.options + 1)
+def count_sweep(memory, replica, first, last, number, before, now, after, graphs, form: tl.constexpr):
+    """Count the sweep for graphs that run, hand on how far messages of the others moved; how many run."""
+    LANES: tl.constexpr = form.lanes
     left = first * 0
     while first < last:
-        graph = first + tl.arange(0, TURN)
+        graph = first + tl.arange(0, LANES)
         live = graph < last
-        at = replica * graphs + graph
-        running = tl.load(memory.running + at, mask=live, other=0)
-        moved = tl.load(memory.moved + at, mask=live, other=0)
-        residual = moved.to(memory.residual.dtype.element_ty, bitcast=True)
-        sweeps = tl.load(memory.sweeps + at, mask=live, other=0)
-        # Several warps look at the same graphs where these are few: all must have looked before one sets them back.
-        tl.debug_barrier()
-        tl.store(memory.residual + at, residual, mask=live & (running > 0))
-        tl.store(memory.sweeps + at, sweeps + running, mask=live)
-        tl.store(memory.moved + at, moved * 0, mask=live)
-        if form.stops:
-            running = running * (residual > tolerance).to(tl.int32)
-            tl.store(memory.running + at, running, mask=live)
-        left += tl.sum(running, 0)
-        first += form.turn
+        moved = tl.load(memory.moved + before * graphs + graph, mask=live, other=0)
+        running = live & exceeds(moved, memory)
+        tl.store(memory.sweeps + replica * graphs + graph, (graph * 0 + number + 1).to(tl.int64), mask=running)
+        tl.store(memory.moved + now * graphs + graph, moved, mask=live & ~running)
+        tl.store(memory.moved + after * graphs + graph, moved * 0, mask=live)
+        left += tl.sum(running.to(tl.int32), 0)
+        first += form.lanes
     return left
 
 
 @jit
-def reset_totals(memory, replica, first, last, stale, nodes, form: tl.constexpr):
-    """Back to the node potentials."""
+def clear_totals(memory, replica, first, last, after, nodes, form: tl.constexpr):
+    """Set totals of the next sweep to the node potentials."""
     PADDED: tl.constexpr = form.padded
-    TURN: tl.constexpr = form.turn
+    NODES: tl.constexpr = form.nodes
     source = replica * nodes * form.padded
-    target = stale * nodes * form.padded
+    target = after * nodes * form.padded
     while first < last:
-        node = first + tl.arange(0, TURN)
+        node = first + tl.arange(0, NODES)
         offset = node.to(tl.int64)[:, None] * form.padded + tl.arange(0, PADDED)[None, :]
         live = (node < last)[:, None]
         tl.store(memory.totals + target + offset, tl.load(memory.node + source + offset, mask=live), mask=live)
         if form.barred:
             count = tl.load(memory.node_counts + source + offset, mask=live)
             tl.store(memory.counts + target + offset, count, mask=live)
-        first += form.turn
+        first += form.nodes
 
 
 @jit
-def collect_totals(memory, replica, first, last, fresh, edges, nodes, form: tl.constexpr):
+def collect_totals(memory, replica, first, last, now, edges, nodes, form: tl.constexpr):
     """Node potentials and all messages to each node, added up in the order of its arcs."""
     PADDED: tl.constexpr = form.padded
-    TURN: tl.constexpr = form.turn
+    NODES: tl.constexpr = form.nodes
     state = tl.arange(0, PADDED)[None, :]
     messages = memory.messages + replica * ((edges + form.block - 1) // form.block) * (2 * form.message * form.block)
-    target = fresh * nodes * form.padded
+    target = now * nodes * form.padded
     while first < last:
-        node = first + tl.arange(0, TURN)
+        node = first + tl.arange(0, NODES)
         live = node < last
         offset = node.to(tl.int64)[:, None] * form.padded + state
         total = tl.load(memory.node + replica * nodes * form.padded + offset, mask=live[:, None], other=0.0)
@@ -129,42 +137,56 @@ def collect_totals(memory, replica, first, last, fresh, edges, nodes, form: tl.c
         tl.store(memory.totals + target + offset, total, mask=live[:, None])
         if form.barred:
             tl.store(memory.counts + target + offset, count, mask=live[:, None])
-        first += form.turn
+        first += form.nodes
 
 
 @jit
-def turn_nodes(memory, replica, first, last, old, new, edges, nodes, form: tl.constexpr):
-    if form.atomic:
-        reset_totals(memory, replica, first, last, old, nodes, form)
-    else:
-        collect_totals(memory, replica, first, last, new, edges, nodes, form)
+def share_of(program, programs, total, AT_ONCE: tl.constexpr):
+    """Where the part of a program begins and ends, of `total` that are worked on AT_ONCE."""
+    share = ((total + programs - 1) // programs + AT_ONCE - 1) // AT_ONCE * AT_ONCE
+    return program * share, tl.minimum((program + 1) * share, total)
 
 
 @jit(do_not_specialize=UNSPECIALISED)
-def sweep(memory, edges, nodes, graphs, programs, replicas, parity, form: tl.constexpr):
+def sweep(memory, edges, nodes, graphs, programs, replicas, number, form: tl.constexpr):
     """One sweep over all edges: `programs` for each replica."""
     replica = (tl.program_id(0) // programs).to(tl.int64)
-    first = tl.program_id(0) % programs * form.width
-    old = parity * replicas + replica
-    new = (1 - parity) * replicas + replica
+    program = tl.program_id(0) % programs
+    before, now, after = turns(number, replica, replicas)
+    first, last = share_of(program, programs, graphs, form.lanes)
+    count_sweep(memory, replica, first, last, number, before, now, after, graphs, form)
+    if form.atomic:
+        first, last = share_of(program, programs, nodes, form.nodes)
+        clear_totals(memory, replica, first, last, after, nodes, form)
+    first = program * form.width
     if form.many:
-        sweep_block(memory, replica, first, edges, old, new, edges, nodes, graphs, form)
+        sweep_block(memory, replica, first, edges, before, now, edges, nodes, graphs, form)
     else:
-        if tl.load(memory.running + replica) > 0:
-            sweep_block(memory, replica, first, edges, old, new, edges, nodes, graphs, form)
+        if exceeds(tl.load(memory.moved + before), memory):
+            sweep_block(memory, replica, first, edges, before, now, edges, nodes, graphs, form)
 
 
 @jit(do_not_specialize=UNSPECIALISED)
-def turn(memory, edges, nodes, graphs, programs, replicas, parity, form: tl.constexpr):
-    """What comes after a sweep: `programs` for each replica."""
+def collect(memory, edges, nodes, graphs, programs, replicas, number, form: tl.constexpr):
+    """Totals after a sweep: `programs` for each replica."""
     replica = (tl.program_id(0) // programs).to(tl.int64)
-    first = tl.program_id(0) % programs * form.turn
-    old = parity * replicas + replica
-    new = (1 - parity) * replicas + replica
-    last_node = tl.minimum(first + form.turn, nodes)
-    last_graph = tl.minimum(first + form.turn, graphs)
-    turn_nodes(memory, replica, first, last_node, old, new, edges, nodes, form)
-    turn_graphs(memory, replica, first, last_graph, graphs, form)
+    _, now, _ = turns(number, replica, replicas)
+    first, last = share_of(tl.program_id(0) % programs, programs, nodes, form.nodes)
+    collect_totals(memory, replica, first, last, now, edges, nodes, form)
+
+
+@jit
+def hand_over(memory, replica, first, last, number, max_sweeps, replicas, graphs, form: tl.constexpr):
+    """Put how far messages moved where it would be if no group had stopped before the others."""
+    LANES: tl.constexpr = form.lanes
+    source, _, _ = turns(number, replica, replicas)
+    target, _, _ = turns(max_sweeps, replica, replicas)
+    while first < last:
+        graph = first + tl.arange(0, LANES)
+        live = graph < last
+        moved = tl.load(memory.moved + source * graphs + graph, mask=live, other=0)
+        tl.store(memory.moved + target * graphs + graph, moved, mask=live)
+        first += form.lanes
 
 
 @jit(do_not_specialize=UNSPECIALISED)
@@ -175,17 +197,21 @@ def solve_groups(memory, edges, nodes, graphs, programs, replicas, max_sweeps, f
     first_edge, last_edge = tl.load(bounds), tl.load(bounds + 1)
     first_node, last_node = tl.load(bounds + programs + 1), tl.load(bounds + programs + 2)
     first_graph, last_graph = tl.load(bounds + 2 * programs + 2), tl.load(bounds + 2 * programs + 3)
-    done = 0
+    number = 0
     left = last_graph - first_graph
-    while (done < max_sweeps) & (left > 0):
-        old = (done % 2) * replicas + replica
-        new = (1 - done % 2) * replicas + replica
-        first = first_edge
-        while first < last_edge:
-            sweep_block(memory, replica, first, last_edge, old, new, edges, nodes, graphs, form)
-            first += form.width
+    while (number < max_sweeps) & (left > 0):
+        before, now, after = turns(number, replica, replicas)
+        left = count_sweep(memory, replica, first_graph, last_graph, number, before, now, after, graphs, form)
+        if left > 0:
+            first = first_edge
+            while first < last_edge:
+                sweep_block(memory, replica, first, last_edge, before, now, edges, nodes, graphs, form)
+                first += form.width
+            if form.atomic:
+                clear_totals(memory, replica, first_node, last_node, after, nodes, form)
+            else:
+                tl.debug_barrier()
+                collect_totals(memory, replica, first_node, last_node, now, edges, nodes, form)
         tl.debug_barrier()
-        turn_nodes(memory, replica, first_node, last_node, old, new, edges, nodes, form)
-        left = turn_graphs(memory, replica, first_graph, last_graph, graphs, form)
-        tl.debug_barrier()
-        done += 1
+        number += 1
+    hand_over(memory, replica, first_graph, last_graph, number, max_sweeps, replicas, graphs, form)

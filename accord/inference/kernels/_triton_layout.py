@@ -30,7 +30,7 @@ class Form:
     rows: int  # of each table at once, where threads share them
     starts: tuple[int, ...]  # first states of the chunks that rows lie in
     sizes: tuple[int, ...]  # and how many states each has
-    turn: int  # nodes or graphs at once
+    nodes: int  # at once, where their totals are set: a vector of them for each thread
     vector: int  # numbers in 16 bytes, or in a row of totals if that is less
     count_vector: int
     best: bool  # max-product
@@ -38,7 +38,6 @@ class Form:
     barred: bool  # there may be -inf
     weighted: bool  # edge appearance is not 1 everywhere
     damped: bool
-    stops: bool  # there is a tolerance
     many: bool  # more than one graph
     runs: bool  # edges from the same source lie together, and are many
     atomic: bool  # messages are added to totals in any order; else in the same order every run
@@ -47,6 +46,11 @@ class Form:
     def numbers(self) -> int:
         """How many a message consists of, or a total."""
         return 1 if self.ratios else self.states
+
+    @property
+    def lanes(self) -> int:
+        """Threads of a program."""
+        return 32 * self.warps
 
     @property
     def message(self) -> int:
@@ -66,17 +70,19 @@ class Memory(NamedTuple):
     said: Tensor | None  # [R, blocks, message * block]: messages along the edges before they are normalised
     node: Tensor  # [R, nodes, padded]: finite part of the potentials
     node_counts: Tensor | None  # [R, nodes, padded]: 1 where a state is forbidden
-    totals: Tensor  # [2, R, nodes, padded]: of the last sweep and of this one
-    counts: Tensor | None  # [2, R, nodes, padded]: infinities among the messages
+    totals: Tensor  # [3, R, nodes, padded]: of three sweeps that take turns, see `_triton_kernels`
+    counts: Tensor | None  # [3, R, nodes, padded]: infinities among the messages
     options: Tensor  # damping, tolerance
-    running: Tensor  # [R, graphs]
-    moved: Tensor  # [R, graphs]: bits of the largest change in this sweep
-    residual: Tensor  # [R, graphs]
+    moved: Tensor  # [3, R, graphs]: bits of the largest change of a message; -1 in a graph that has none
     sweeps: Tensor  # [R, graphs]
     stuck: Tensor  # [1]: the first message without a state left, replica * arcs + arc
     groups: Tensor | None  # [3, groups + 1]: first edge, node and graph of each group of small graphs
     arc_offset: Tensor | None  # [nodes + 1]: where the arcs into a node begin in `incoming`
     incoming: Tensor | None  # [arcs]: 2 * edge, + 1 for the arc against it
+
+    def moved_in(self, number: int) -> Tensor:
+        """How far messages moved in the latest sweep, or in the last that their graph ran in, [R, graphs]."""
+        return self.moved[number % 3].view(self.node.dtype)
 
 
 def lay_out(
@@ -97,9 +103,16 @@ def lay_out(
     if start is not None:
         start = normalise(start.detach(), problem.semiring)
     first = Extended.split(node)
-    totals = first if start is None else collect(problem, start)
+    potentials = _padded(first.finite, form, rank)
+    node_counts = _padded(first.infinities.int(), form, rank) if form.barred else None
+    totals, counts = potentials, node_counts
+    if start is not None:
+        heard = collect(problem, start)
+        totals = _padded(heard.finite, form, rank)
+        counts = _padded(heard.infinities.int(), form, rank) if form.barred else None
     shape = (replicas, problem.num_graphs)
-    running = (sizes > 0).int().expand(shape).contiguous()  # a graph without edges has nothing to settle
+    unmoved = node.new_zeros(shape)
+    never = torch.where(sizes > 0, torch.inf, -1.0).to(node.dtype).expand(shape)  # -1: there is nothing to settle
     messages = _first_messages(problem, form, order, start)
     arc_offset, incoming = (None, None) if form.atomic else _incoming(source, target, num_nodes)
     return Memory(
@@ -110,16 +123,12 @@ def lay_out(
         tables=_tables(problem, form, order),
         messages=messages,
         said=messages.new_empty(*messages.shape[:2], messages.shape[2] // 2) if form.tiled else None,
-        node=_padded(first.finite, form, rank),
-        node_counts=_padded(first.infinities.int(), form, rank) if form.barred else None,
-        totals=_pair(_padded(totals.finite, form, rank), _padded(first.finite, form, rank)),
-        counts=_pair(_padded(totals.infinities.int(), form, rank), _padded(first.infinities.int(), form, rank))
-        if form.barred
-        else None,
-        options=torch.tensor([problem.damping, problem.tolerance], dtype=node.dtype, device=device),
-        running=running,
-        moved=torch.zeros(shape, dtype=BITS[node.dtype], device=device),
-        residual=torch.where(running > 0, torch.inf, 0.0).to(node.dtype),
+        node=potentials,
+        node_counts=node_counts,
+        totals=_take_turns(totals, potentials),
+        counts=None if counts is None or node_counts is None else _take_turns(counts, node_counts),
+        options=torch.tensor([problem.damping, problem.tolerance or -1.0], dtype=node.dtype, device=device),
+        moved=_take_turns(never, unmoved).view(BITS[node.dtype]),
         sweeps=torch.zeros(shape, dtype=torch.long, device=device),
         stuck=torch.full((1,), torch.iinfo(torch.long).max, device=device),
         groups=groups,
@@ -128,8 +137,11 @@ def lay_out(
     )
 
 
-def _pair(totals: Tensor, potentials: Tensor) -> Tensor:
-    return torch.stack([totals, potentials])
+def _take_turns(before: Tensor, cleared: Tensor) -> Tensor:
+    """Values for three sweeps: before the first they are third, its own first, and it clears those of the next."""
+    values = cleared.new_empty(3, *cleared.shape)
+    values[2], values[0] = before, cleared
+    return values
 
 
 def _ordered(values: Tensor, order: Tensor | None, dim: int) -> Tensor:

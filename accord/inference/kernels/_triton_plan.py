@@ -12,7 +12,6 @@ from accord.inference.kernels._triton_layout import Form, Memory, lay_out
 WARPS, WIDTH = 4, 128  # of a program, and edges of a block, one for each lane
 UNROLLED = 16  # states; beyond, the rows of an edge do not all fit into the registers of a lane
 TILE_BYTES, TILE_ROWS = 4096, 8  # of tables at once, where the threads of a warp share the rows of an edge
-TURN = 2048  # entries of totals that a program sets at once
 SMALL = 1024, 32  # edges of graphs that one program solves to the end: with up to 8 states, and beyond
 RUNS, MOST_IN_RUNS = 16, 8  # edges a node and states, with which one lane adds for all that have the same source
 SORTED_SWEEPS = 32  # so many to come make up for sorting edges by source
@@ -95,7 +94,7 @@ def planned_bytes(problem: Problem) -> int:
     # Lowest, highest, their difference and its quotient are there before the tables; a maximum an edge beside them.
     edges = replicas * each * max(lanes * numbers + num_edges * (1 + copied), 4 * num_edges)
     ends = num_edges * (8 + order + (4 if problem.num_graphs > 1 else 0))
-    # Potentials, totals of two sweeps, and what these are put together from: states apart, and padded.
+    # Potentials, totals of three sweeps, and what these are put together from: states apart, and padded.
     nodes = replicas * num_nodes * each * (5 * (1 << (row - 1).bit_length()) + 2 * states)
     in_order = torch.are_deterministic_algorithms_enabled()
     return edges + ends + nodes + (num_edges * ORDER_BYTES if in_order else 0)
@@ -148,6 +147,7 @@ def _form(problem: Problem, facts: _Facts) -> Form:
     linear = not best and facts.span <= SPAN[dtype]
     vector = min(16 // dtype.itemsize, padded)
     tiled = states > UNROLLED or not (best or linear or ratios)
+    warps = 1 if tiled else WARPS
     block = 1 if tiled or ratios else WIDTH
     rows = min(TILE_ROWS, padded)
     starts, sizes = _chunks(states, vector)
@@ -156,14 +156,14 @@ def _form(problem: Problem, facts: _Facts) -> Form:
         ratios=ratios,
         padded=padded,
         width=min(32, max(1, TILE_BYTES // (dtype.itemsize * rows * padded))) if tiled else WIDTH,
-        warps=1 if tiled else WARPS,
+        warps=warps,
         block=block,
         stride=_whole_vectors(states, dtype.itemsize) if tiled else states,
         tiled=tiled,
         rows=rows,
         starts=starts,
         sizes=sizes,
-        turn=min(TURN // padded, WIDTH),
+        nodes=max(1, 32 * warps * vector // padded),
         vector=vector,
         count_vector=min(4, padded),
         best=best,
@@ -171,7 +171,6 @@ def _form(problem: Problem, facts: _Facts) -> Form:
         barred=facts.barred,
         weighted=facts.weighted,
         damped=problem.damping != 0,
-        stops=problem.tolerance != 0,
         many=problem.num_graphs > 1,
         runs=atomic
         and not tiled

@@ -17,7 +17,7 @@ from strategies import fields
 
 from accord import PairwiseField, propagate
 from accord.errors import InfeasibleError, OptionError
-from accord.inference.kernels import KERNELS, _triton, _triton_plan, choose_kernel
+from accord.inference.kernels import KERNELS, _triton, _triton_layout, _triton_plan, choose_kernel
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -213,6 +213,18 @@ def test_same_on_more_than_one_block(driver):
     check(field, damping=0.4, edge_appearance=appearance.to(DEVICE), max_sweeps=4, tolerance=0.1)
 
 
+@pytest.mark.parametrize("states", [2, 3, 18])
+def test_indices_of_large_graphs_are_not_copied(monkeypatch, states):
+    monkeypatch.setattr(_triton_plan, "SMALL", (0, 0))
+    monkeypatch.setattr(_triton_layout, "LARGE", 14)
+    field = random_field(9, 14, states).to(DEVICE)
+    memory = _triton_plan.make_plan(problem_of(field)).memory
+    assert memory.source.data_ptr() == field.edge_index.data_ptr() and memory.target.dtype == torch.long
+    for semiring in ("sum", "max"):
+        check(field, semiring=semiring, max_sweeps=3, tolerance=0.0)
+    check(field.with_potentials(edge=barred(field.edge, 0.02)), max_sweeps=3, tolerance=0.0)
+
+
 @pytest.mark.parametrize("semiring", ["sum", "max"])
 @pytest.mark.parametrize("states", [2, 3, 5])
 def test_edges_of_the_same_source_add_up_first(monkeypatch, states, semiring):
@@ -364,7 +376,7 @@ class Hopper:
 
 driver.set_active(Hopper())
 from inference.test_kernels import barred, problem_of, random_field
-from accord.inference.kernels import _triton_kernels as kernels, _triton_plan
+from accord.inference.kernels import _triton_kernels as kernels, _triton_layout, _triton_plan
 
 def compiled(name, field, **options):
     plan = _triton_plan.make_plan(problem_of(field, **options))
@@ -388,6 +400,8 @@ _triton_plan.SMALL, _triton_plan.RUNS, _triton_plan.SORTED_SWEEPS = (0, 0), 1, 0
 for states in (2, 3):
     for each in ({"semiring": "max"}, {"semiring": "sum", "damping": 0.3, "edge_appearance": 0.5}):
         compiled("sweep", random_field(12, 20, states, dtype=torch.float32), **each)
+_triton_layout.LARGE = 0
+compiled("sweep", two)
 torch.use_deterministic_algorithms(True)
 compiled("sweep", small)
 compiled("collect", two)

@@ -87,16 +87,16 @@ def clear_totals(memory, replica, first, last, after, nodes, form: tl.constexpr)
     """Set totals of the next sweep to the node potentials."""
     PADDED: tl.constexpr = form.padded
     NODES: tl.constexpr = form.nodes
-    source = replica * nodes * form.padded
-    target = after * nodes * form.padded
+    state = tl.arange(0, PADDED)[None, :]
     while first < last:
         node = first + tl.arange(0, NODES)
-        offset = node.to(tl.int64)[:, None] * form.padded + tl.arange(0, PADDED)[None, :]
         live = (node < last)[:, None]
-        tl.store(memory.totals + target + offset, tl.load(memory.node + source + offset, mask=live), mask=live)
+        given = (replica * nodes + node)[:, None] * form.numbers + state
+        there = live & (state < form.numbers)
+        at = (after * nodes + node)[:, None] * form.padded + state
+        tl.store(memory.totals + at, tl.load(memory.node + given, mask=there, other=0.0), mask=live)
         if form.barred:
-            count = tl.load(memory.node_counts + source + offset, mask=live)
-            tl.store(memory.counts + target + offset, count, mask=live)
+            tl.store(memory.counts + at, tl.load(memory.node_counts + given, mask=there, other=0), mask=live)
         first += form.nodes
 
 
@@ -107,14 +107,14 @@ def collect_totals(memory, replica, first, last, now, edges, nodes, form: tl.con
     NODES: tl.constexpr = form.nodes
     state = tl.arange(0, PADDED)[None, :]
     messages = memory.messages + replica * ((edges + form.block - 1) // form.block) * (2 * form.message * form.block)
-    target = now * nodes * form.padded
     while first < last:
         node = first + tl.arange(0, NODES)
         live = node < last
-        offset = node.to(tl.int64)[:, None] * form.padded + state
-        total = tl.load(memory.node + replica * nodes * form.padded + offset, mask=live[:, None], other=0.0)
+        given = (replica * nodes + node)[:, None] * form.numbers + state
+        there = live[:, None] & (state < form.numbers)
+        total = tl.load(memory.node + given, mask=there, other=0.0)
         if form.barred:
-            count = tl.load(memory.node_counts + replica * nodes * form.padded + offset, mask=live[:, None], other=0)
+            count = tl.load(memory.node_counts + given, mask=there, other=0)
         arc = tl.load(memory.arc_offset + node, mask=live, other=0)
         end = tl.load(memory.arc_offset + node + 1, mask=live, other=0)
         left = tl.max(end - arc, 0)
@@ -134,9 +134,10 @@ def collect_totals(memory, replica, first, last, now, edges, nodes, form: tl.con
             total += value
             arc += 1
             left -= 1
-        tl.store(memory.totals + target + offset, total, mask=live[:, None])
+        target = (now * nodes + node)[:, None] * form.padded + state
+        tl.store(memory.totals + target, total, mask=live[:, None])
         if form.barred:
-            tl.store(memory.counts + target + offset, count, mask=live[:, None])
+            tl.store(memory.counts + target, count, mask=live[:, None])
         first += form.nodes
 
 

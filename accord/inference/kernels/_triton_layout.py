@@ -12,6 +12,7 @@ from accord.inference._extended import Extended
 from accord.inference.kernels._interface import Problem
 from accord.inference.kernels._reference import collect, normalise
 
+LARGE = 2**23  # edges, from which on indices are read as they are given: copies in 32 bits take memory, and save little
 BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
 
 
@@ -68,8 +69,8 @@ class Memory(NamedTuple):
     tables: Tensor  # [R, blocks, states * stride * block]: see `_to_lanes`
     messages: Tensor  # [R, blocks, 2 * message * block]
     said: Tensor | None  # [R, blocks, message * block]: messages along the edges before they are normalised
-    node: Tensor  # [R, nodes, padded]: finite part of the potentials
-    node_counts: Tensor | None  # [R, nodes, padded]: 1 where a state is forbidden
+    node: Tensor  # [R, nodes, numbers]: finite part of the potentials
+    node_counts: Tensor | None  # [R, nodes, numbers]: 1 where a state is forbidden
     totals: Tensor  # [3, R, nodes, padded]: of three sweeps that take turns, see `_triton_kernels`
     counts: Tensor | None  # [3, R, nodes, padded]: infinities among the messages
     options: Tensor  # damping, tolerance
@@ -91,56 +92,63 @@ def lay_out(
     """Put edges in their order, nodes in their rank, and everything where the kernels look for it."""
     node = problem.node.detach()
     replicas, num_nodes, _ = node.shape
-    device = node.device
-    source, target = problem.arcs.edge_index
-    if order is not None:
-        source, target = source[order], target[order]
-    if rank is not None:
-        source, target = rank[source], rank[target]
-    source, target = source.int(), target.int()
-
+    tables = _tables(problem, form, order)  # before all else: while they are made, they take something more
+    source, target = _ends(problem, order, rank)
     start = problem.start
     if start is not None:
         start = normalise(start.detach(), problem.semiring)
-    first = Extended.split(node)
-    potentials = _padded(first.finite, form, rank)
-    node_counts = _padded(first.infinities.int(), form, rank) if form.barred else None
-    totals, counts = potentials, node_counts
+    messages = _first_messages(problem, form, order, start)
+    node_counts = None
+    if form.barred:
+        first = Extended.split(node)
+        node, node_counts = first.finite, _rows(first.infinities.int(), form, rank)
+    node = _rows(node, form, rank)
+    totals, counts = node, node_counts
     if start is not None:
         heard = collect(problem, start)
-        totals = _padded(heard.finite, form, rank)
-        counts = _padded(heard.infinities.int(), form, rank) if form.barred else None
+        totals = _rows(heard.finite, form, rank)
+        counts = _rows(heard.infinities.int(), form, rank) if form.barred else None
     shape = (replicas, problem.num_graphs)
-    unmoved = node.new_zeros(shape)
     never = torch.where(sizes > 0, torch.inf, -1.0).to(node.dtype).expand(shape)  # -1: there is nothing to settle
-    messages = _first_messages(problem, form, order, start)
     arc_offset, incoming = (None, None) if form.atomic else _incoming(source, target, num_nodes)
     return Memory(
         source=source,
         target=target,
         graph=_ordered(problem.edge_graph, order, 0).int() if form.many else None,
         weight=_weights(problem, order) if form.weighted else None,
-        tables=_tables(problem, form, order),
+        tables=tables,
         messages=messages,
         said=messages.new_empty(*messages.shape[:2], messages.shape[2] // 2) if form.tiled else None,
-        node=potentials,
+        node=node,
         node_counts=node_counts,
-        totals=_take_turns(totals, potentials),
-        counts=None if counts is None or node_counts is None else _take_turns(counts, node_counts),
-        options=torch.tensor([problem.damping, problem.tolerance or -1.0], dtype=node.dtype, device=device),
-        moved=_take_turns(never, unmoved).view(BITS[node.dtype]),
-        sweeps=torch.zeros(shape, dtype=torch.long, device=device),
-        stuck=torch.full((1,), torch.iinfo(torch.long).max, device=device),
+        totals=_take_turns(totals, node, form.padded),
+        counts=None if counts is None or node_counts is None else _take_turns(counts, node_counts, form.padded),
+        options=node.new_tensor([problem.damping, problem.tolerance or -1.0]),
+        moved=_take_turns(never, node.new_zeros(shape), problem.num_graphs).view(BITS[node.dtype]),
+        sweeps=torch.zeros(shape, dtype=torch.long, device=node.device),
+        stuck=torch.full((1,), torch.iinfo(torch.long).max, device=node.device),
         groups=groups,
         arc_offset=arc_offset,
         incoming=incoming,
     )
 
 
-def _take_turns(before: Tensor, cleared: Tensor) -> Tensor:
+def _ends(problem: Problem, order: Tensor | None, rank: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Rows of totals at both ends of each edge."""
+    source, target = problem.arcs.edge_index
+    if order is None and rank is None and problem.arcs.num_edges >= LARGE:
+        return source, target
+    if order is not None:
+        source, target = source[order], target[order]
+    if rank is not None:
+        source, target = rank[source], rank[target]
+    return source.int(), target.int()
+
+
+def _take_turns(before: Tensor, cleared: Tensor, width: int) -> Tensor:
     """Values for three sweeps: before the first they are third, its own first, and it clears those of the next."""
-    values = cleared.new_empty(3, *cleared.shape)
-    values[2], values[0] = before, cleared
+    values = cleared.new_zeros(3, *cleared.shape[:-1], width)
+    values[2, ..., : cleared.shape[-1]], values[0, ..., : cleared.shape[-1]] = before, cleared
     return values
 
 
@@ -148,16 +156,12 @@ def _ordered(values: Tensor, order: Tensor | None, dim: int) -> Tensor:
     return values if order is None else values.index_select(dim, order)
 
 
-def _padded(rows: Tensor, form: Form, rank: Tensor | None) -> Tensor:
-    """[R, nodes, states] -> [R, nodes, padded], nodes in their new order."""
-    if form.ratios:
-        rows = _ratios(rows)
-    wide = rows.new_zeros(*rows.shape[:2], form.padded)
+def _rows(values: Tensor, form: Form, rank: Tensor | None) -> Tensor:
+    """[R, nodes, states] -> [R, nodes, numbers], nodes in their new order; what may stay as it is is not copied."""
+    rows = _ratios(values) if form.ratios else values
     if rank is None:
-        wide[..., : form.numbers] = rows
-    else:
-        wide[:, rank, : form.numbers] = rows
-    return wide
+        return rows.contiguous()
+    return torch.empty_like(rows, memory_format=torch.contiguous_format).index_copy_(1, rank, rows)
 
 
 def _ratios(logs: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from accord.inference.kernels._interface import Problem
-from accord.inference.kernels._triton_layout import Form, Memory, lay_out
+from accord.inference.kernels._triton_layout import LARGE, Form, Memory, lay_out
 
 WARPS, WIDTH = 4, 128  # of a program, and edges of a block, one for each lane
 UNROLLED = 16  # states; beyond, the rows of an edge do not all fit into the registers of a lane
@@ -78,24 +78,26 @@ def planned_bytes(problem: Problem) -> int:
     num_edges = problem.arcs.num_edges
     lanes = -(-num_edges // WIDTH) * WIDTH
     row = 1 if states == 2 else states  # a ratio
-    numbers = states**2 + 2 * row  # tables, messages
+    tables, messages = states**2, 2 * row
     if states > UNROLLED:
-        numbers = (states + 3) * _whole_vectors(states, each)  # and messages not yet normalised
-    copied = 0
+        tables, messages = (wide * _whole_vectors(states, each) for wide in (states, 3))  # one not yet normalised
+    making, order = 1, 0  # a maximum an edge
     if problem.appearance.stride(-1) != 0 or bool((problem.appearance[..., :1] != 1).any()):
-        copied += states**2 + 1  # tables divided by the appearance, and the appearance itself
+        making, messages = (
+            making + states**2,
+            messages + 1,
+        )  # tables divided by the appearance, and the appearance itself
     elif not problem.edge.is_contiguous():
-        copied += states**2  # tables that replicas share, one for each
-    if problem.start is not None:
-        copied += 4 * states  # in logs that sum to one, and along the edges
-    order = 0
+        making += states**2  # tables that replicas share, one for each
     if states <= MOST_IN_RUNS and _runs_pay(problem):
-        copied, order = copied + states**2, 4 * 8  # tables in their new order; that order, and the sort
-    # Lowest, highest, their difference and its quotient are there before the tables; a maximum an edge beside them.
-    edges = replicas * each * max(lanes * numbers + num_edges * (1 + copied), 4 * num_edges)
-    ends = num_edges * (8 + order + (4 if problem.num_graphs > 1 else 0))
-    # Potentials, totals of three sweeps, and what these are put together from: states apart, and padded.
-    nodes = replicas * num_nodes * each * (5 * (1 << (row - 1).bit_length()) + 2 * states)
+        making, order = making + states**2, 4 * 8  # tables in their new order; that order, and the sort
+    if problem.start is not None:
+        messages += 4 * states  # in logs that sum to one, and along the edges
+    # Lowest, highest, their difference and its quotient are there before the tables.
+    edges = replicas * each * max(4 * num_edges, lanes * tables + num_edges * making, lanes * (tables + messages))
+    ends = num_edges * (order + (8 if order or num_edges < LARGE else 0) + (4 if problem.num_graphs > 1 else 0))
+    # Totals of three sweeps, padded; potentials or totals to start from, and infinities among them.
+    nodes = replicas * num_nodes * each * (3 * (1 << (row - 1).bit_length()) + 2 * states)
     in_order = torch.are_deterministic_algorithms_enabled()
     return edges + ends + nodes + (num_edges * ORDER_BYTES if in_order else 0)
 

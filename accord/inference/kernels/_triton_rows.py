@@ -2,7 +2,8 @@
 
 So sums over states stay within a lane, and nothing is padded. In memory, tables and messages lie by block of `width`
 edges, then by chunk of up to 16 bytes of states, then by lane: a warp reads one stretch, a lane one vector. Rows of
-totals are scattered, one for each node, and padded to whole vectors.
+totals are scattered, one for each node, and padded to whole vectors. These are what the cache should hold: all else
+streams by once a sweep, and may be evicted first.
 """
 # mypy: ignore-errors
 # ruff: noqa: D103
@@ -81,7 +82,7 @@ def gather(base, rows, live, SIZE: tl.constexpr, form: tl.constexpr):
     at = base + rows.to(tl.int64)[:, None] * form.padded + tl.arange(0, SIZE)[None, :]
     row = ()
     for k in tl.static_range(0, STATES, SIZE):
-        row = row + unpack(tl.load(at + k, mask=live[:, None], other=0), SIZE)
+        row = row + unpack(tl.load(at + k, mask=live[:, None], other=0, eviction_policy="evict_last"), SIZE)
     return row
 
 
@@ -115,7 +116,9 @@ def load_rows(base, lane, row, ROWS: tl.constexpr, live, form: tl.constexpr):
     columns = ()
     for c in tl.static_range(CHUNKS):
         at = chunk_at(base, lane, row, form.starts[c], ROWS, form.sizes[c], form)
-        columns = columns + unpack(tl.load(at, mask=live[:, None], other=0.0), form.sizes[c])
+        columns = columns + unpack(
+            tl.load(at, mask=live[:, None], other=0.0, eviction_policy="evict_first"), form.sizes[c]
+        )
     return columns
 
 
@@ -124,7 +127,9 @@ def store_rows(base, lane, row, ROWS: tl.constexpr, columns, live, form: tl.cons
     CHUNKS: tl.constexpr = len(form.starts)
     for c in tl.static_range(CHUNKS):
         at = chunk_at(base, lane, row, form.starts[c], ROWS, form.sizes[c], form)
-        tl.store(at, pack(columns, form.starts[c], form.sizes[c], form), mask=live[:, None])
+        tl.store(
+            at, pack(columns, form.starts[c], form.sizes[c], form), mask=live[:, None], eviction_policy="evict_first"
+        )
 
 
 @jit

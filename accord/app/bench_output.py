@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from accord.app.runs import write_text
 
 Sweep = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -20,19 +22,33 @@ def write_sweep(folder: Path, row: Mapping[str, Any], sweep: Sweep) -> list[Path
     return paths
 
 
+def straight_line(sizes: Sequence[float], times: Sequence[float]) -> tuple[float, float]:
+    """What comes nearest to the times, in proportion: a fixed part, not below 0, and one that grows with size."""
+    small, large = 1 / np.asarray(times), np.asarray(sizes) / np.asarray(times)
+    (fixed, each), *_ = np.linalg.lstsq(np.stack([small, large], 1), np.ones(len(small)), rcond=None)
+    if fixed < 0 or len(small) == 1:
+        fixed, each = 0.0, large.sum() / (large**2).sum()
+    return float(fixed), float(each)
+
+
 def sweep_table(row: Mapping[str, Any], sweep: Sweep) -> str:
-    """Markdown: one table for each way to grow; the last column is 1 where cost is linear from the largest down."""
+    """Markdown: one table for each way to grow; the last column is 1 where cost lies on a straight line."""
     lines = [f"# Growth of an update: {row['encoder']} on {row['benchmark']}, {row['device_name']}", ""]
+    lines += ["![ms an update by replicas and by edges, beside straight lines](learning.png)", ""]
     for name, points in sweep.items():
-        each = points[-1]["ms"] / points[-1][name]
-        lines += [f"| {name} | ms an update | ms over linear |", "|---|---|---|"]
-        lines += [f"| {p[name]} | {p['ms']:.2f} | {p['ms'] / (each * p[name]):.2f} |" for p in points]
+        fixed, each = straight_line([p[name] for p in points], [p["ms"] for p in points])
+        lines += [f"| {name} | ms an update | over {_say_line(fixed, each, name)} |", "|---|---|---|"]
+        lines += [f"| {p[name]} | {p['ms']:.2f} | {p['ms'] / (fixed + each * p[name]):.2f} |" for p in points]
         lines.append("")
     return "\n".join(lines)
 
 
+def _say_line(fixed: float, each: float, name: str) -> str:
+    return f"{fixed:.3g} ms + {each:.3g} ms x {name}"
+
+
 def draw_growth(row: Mapping[str, Any], sweep: Sweep) -> bytes:
-    """Milliseconds an update by replicas and by edges, both axes logarithmic, beside a line of linear growth."""
+    """Milliseconds an update by replicas and by edges, both axes logarithmic, beside straight lines."""
     from matplotlib.figure import Figure  # not needed for plain figures
 
     from accord.app.themes import LIGHT, themed, to_png
@@ -42,8 +58,10 @@ def draw_growth(row: Mapping[str, Any], sweep: Sweep) -> bytes:
         figure.subplots_adjust(left=0.08, right=0.985, top=0.9, bottom=0.16, wspace=0.2)
         for axes, (name, points) in zip(figure.subplots(1, len(sweep), squeeze=False)[0], sweep.items(), strict=True):
             sizes, times = [p[name] for p in points], [p["ms"] for p in points]
-            linear = [times[-1] * size / sizes[-1] for size in sizes]
-            axes.plot(sizes, linear, "--", color=LIGHT.soft, linewidth=1, label="linear")
+            fixed, each = straight_line(sizes, times)
+            between = np.geomspace(sizes[0], sizes[-1])
+            label = _say_line(fixed, each, name)
+            axes.plot(between, fixed + each * between, "--", color=LIGHT.soft, linewidth=1, label=label)
             axes.plot(sizes, times, "o-", color="#2f7fd3", label=f"{row['encoder']}, {row['precision']}")
             axes.set(xscale="log", yscale="log", xlabel=name, ylabel="ms an update", title=f"growth with {name}")
             axes.set_xticks(sizes, [f"{size:,}" for size in sizes])  # a logarithmic axis would write over itself

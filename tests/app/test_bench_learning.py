@@ -86,10 +86,13 @@ def test_the_command_leaves_a_sweep(small, tmp_path):
     assert "| 36 |" in (tmp_path / "out" / "learning.md").read_text()
 
 
-def test_linear_growth_reads_as_one():
-    points = [{"edges": size, "ms": 2.0 * size} for size in (1, 10)]
+def test_growth_on_a_straight_line_reads_as_one():
+    points = [{"edges": size, "ms": 3.0 + 2.0 * size} for size in (1, 10, 50)]
     table = bench_output.sweep_table({"encoder": "gcn", "benchmark": "b", "device_name": "d"}, {"edges": points})
-    assert table.count("| 1.00 |") == 2
+    assert table.count("| 1.00 |") == 3 and "over 3 ms + 2 ms x edges" in table
+    fixed, each = bench_output.straight_line([1, 2, 4], [1.0, 4.0, 16.0])
+    assert fixed == 0 and 1 < each < 4, "time that grows faster has no fixed part below 0"
+    assert bench_output.straight_line([4], [2.0]) == (0.0, 0.5)
 
 
 def test_what_cannot_be_measured_is_refused(small):

@@ -217,9 +217,10 @@ def test_same_on_more_than_one_block(driver):
 def test_indices_of_large_graphs_are_not_copied(monkeypatch, states):
     monkeypatch.setattr(_triton_plan, "SMALL", (0, 0))
     monkeypatch.setattr(_triton_layout, "LARGE", 14)
-    field = random_field(9, 14, states).to(DEVICE)
-    memory = _triton_plan.make_plan(problem_of(field)).memory
-    assert memory.source.data_ptr() == field.edge_index.data_ptr() and memory.target.dtype == torch.long
+    field = random_field(9, 14, states)
+    on_device = field.to(DEVICE)
+    memory = _triton_plan.make_plan(problem_of(on_device)).memory
+    assert memory.source.data_ptr() == on_device.edge_index.data_ptr() and memory.target.dtype == torch.long
     for semiring in ("sum", "max"):
         check(field, semiring=semiring, max_sweeps=3, tolerance=0.0)
     check(field.with_potentials(edge=barred(field.edge, 0.02)), max_sweeps=3, tolerance=0.0)

@@ -12,6 +12,7 @@ from accord.app.plain_networks import PlainTraining
 from accord.datasets import Benchmark, load_benchmark
 from accord.errors import OptionError
 from accord.learning import ProxyObjective, Replicas, Trainer
+from accord.learning._allocation import kept_memory
 from accord.learning._memory import peak_memory
 from accord.learning._torch_settings import product_precision
 from accord.methods import Shape, StructuredProxyNetwork, preset_recipe
@@ -101,7 +102,7 @@ def time_replicas(case: LearningCase, bench: Benchmark, replicas: Replicas, trai
             trainer.epoch += 1
             return len(train) if training.batch_graphs == 1 else 1
 
-        with product_precision(case.precision):
+        with product_precision(case.precision), kept_memory(torch.device(case.device)):
             found.append(timed(epoch, case.seconds, case.device, WARM_EPOCHS if case.device == "cuda" else 1))
 
     peak = peak_memory(work, torch.device(case.device))

@@ -16,6 +16,7 @@ from accord.encoders import Noise
 from accord.errors import InputError
 from accord.graphs import GraphBatch
 from accord.learning._adam import ReplicaAdam
+from accord.learning._allocation import kept_memory
 from accord.learning._checkpoint import flatten_optimiser, read_checkpoint, restore_optimiser, write_checkpoint
 from accord.learning._cuda_graphs import CudaGraphs, Result
 from accord.learning._divergence import finite_replicas, forget_momentum, warn_of_divergence
@@ -104,7 +105,8 @@ class Trainer:
         self.fingerprint = fingerprint([*train, *validation])
         batches = self.batches(train)
         self._resume()
-        with determinism(self.options.deterministic), product_precision(self.options.precision):
+        options, device = self.options, self.fabric.device
+        with determinism(options.deterministic), product_precision(options.precision), kept_memory(device):
             if not self.history:
                 self._look(held_out)
             while self.epoch < self.options.max_epochs and bool(self._running().any()):

@@ -1,0 +1,45 @@
+"""Memory that is freed while networks train on a CPU stays with the process, to be used again.
+
+By itself glibc maps every tensor of more than 32 MiB anew and unmaps it when it is freed. Then the system clears its
+pages each time, which takes as long as computing what goes into them. Other C libraries are left alone.
+"""
+
+import ctypes
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+
+import torch
+
+TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4  # as <malloc.h> numbers them
+NEVER = -1  # free memory at the end of the heap is not given back
+# Where glibc gets to by itself once a process has freed large blocks, which it stops to do when told anything.
+LARGEST, MAPPINGS = 32 * 2**20, 65536
+
+
+@contextmanager
+def kept_memory(device: torch.device) -> Iterator[None]:
+    """Keep what is freed in here; at the end all that is free goes back to the system."""
+    library = _glibc()
+    if library is None or device.type != "cpu":
+        yield
+        return
+    library.mallopt(MMAP_MAX, 0)
+    library.mallopt(TRIM_THRESHOLD, NEVER)
+    try:
+        yield
+    finally:
+        library.mallopt(MMAP_MAX, MAPPINGS)
+        library.mallopt(MMAP_THRESHOLD, LARGEST)
+        library.mallopt(TRIM_THRESHOLD, 2 * LARGEST)
+        library.malloc_trim(0)
+
+
+@lru_cache(maxsize=1)
+def _glibc() -> ctypes.CDLL | None:
+    """The C library of this process, where it is glibc."""
+    if not sys.platform.startswith("linux"):
+        return None
+    library = ctypes.CDLL(None)
+    return library if hasattr(library, "gnu_get_libc_version") else None

@@ -71,6 +71,8 @@ def test_figures_hang_together(small):
     assert row["seconds_for_the_job"] == pytest.approx(10 * row["ms_an_update"])
     assert row["updates_measured"] >= 2 and row["updates_measured"] % 2 == 0, "an epoch has two updates"
     assert row["ratio"] == pytest.approx(5 * row["plain_ms_an_update_and_replica"] / row["ms_an_update"])
+    assert row["plain_precision"] == "32-true"
+    assert [bench_learning.plain_precision(ours) for ours in ("tf32", "bf16-mixed")] == ["tf32", "tf32"]
     text = bench_learning.describe(row)
     assert "ms an update" in text and text.count("extrapolated") == 2 and "times as long" in text
 

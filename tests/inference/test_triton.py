@@ -189,7 +189,7 @@ def test_graphs_of_a_batch_stop_one_by_one(driver):
 @pytest.mark.skipif(DEVICE == "cpu", reason="takes minutes in the interpreter")
 @pytest.mark.parametrize("states", [10, 20, 40])
 def test_graphs_of_a_batch_stop_one_by_one_on_a_gpu(driver, states):
-    """With many states a turn takes fewer graphs than there are threads."""
+    """With many states a program is one warp, and there are more graphs than it has threads."""
     field = random_field(6 * 50, 7 * 50, states, graphs=50, scale=0.7)
     check(field, max_sweeps=30, tolerance=1e-6)
     check(shuffled(field), max_sweeps=30, tolerance=1e-6)
@@ -224,6 +224,20 @@ def test_indices_of_large_graphs_are_not_copied(monkeypatch, states):
     for semiring in ("sum", "max"):
         check(field, semiring=semiring, max_sweeps=3, tolerance=0.0)
     check(field.with_potentials(edge=barred(field.edge, 0.02)), max_sweeps=3, tolerance=0.0)
+    by_columns = field.edge_index.t().contiguous().t()
+    check(PairwiseField(by_columns, field.node, field.edge), max_sweeps=3, tolerance=0.0)
+    odd = PairwiseField(by_columns[:, 1:], field.node, field.edge[1:])
+    monkeypatch.setattr(_triton_layout, "LARGE", 13)
+    check(odd, max_sweeps=3, tolerance=0.0)
+
+
+def test_limits_of_sweeps_and_tolerance(driver):
+    """As many sweeps as 32 bits can count, and a tolerance that float32 has no number for."""
+    tree = random_field(3, 2, 3, dtype=torch.float32)
+    for max_sweeps in (2**31 - 3, 2**31 - 2, 2**31 - 1):
+        check(tree, SINGLE, max_sweeps=max_sweeps, tolerance=1e-3)
+    check(tree, SINGLE, max_sweeps=5, tolerance=1e39)
+    check(tree, SINGLE, max_sweeps=5, tolerance=1e-60)
 
 
 @pytest.mark.parametrize("semiring", ["sum", "max"])

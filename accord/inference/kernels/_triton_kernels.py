@@ -1,11 +1,10 @@
 """The kernels that are launched: one sweep over a large graph, or all sweeps over a group of small ones.
 
 Totals, and how far messages moved, are kept for three sweeps, which take turns: a sweep reads those of the sweep
-before, adds to its own, and clears those of the next. So nothing is written that anybody reads, and one launch does it
-all. A graph runs while its messages moved by more than the tolerance; once they did not, that is handed on from turn to
-turn.
-Where the same bits are wanted every run, nothing is added by `sweep`; `collect` follows and adds up the messages of
-each node in their order.
+before, adds to its own, and clears those of the next. So nothing is written that a message depends on, and one launch
+does it all. A graph runs while its messages moved by more than the tolerance; once they did not, that is handed on from
+turn to turn. Where the same bits are wanted every run, nothing is added by `sweep`; `collect` follows and adds up the
+messages of each node in their order.
 
 Loops are `while`, since the interpreter cannot count `range` in values of the device.
 """
@@ -22,9 +21,10 @@ UNSPECIALISED = ["edges", "nodes", "graphs", "programs", "replicas", "number", "
 @jit
 def turns(number, replica, replicas):
     """Where the values of a replica are for the sweep before this one, for this one and for the next."""
-    before = (number + 2) % 3 * replicas + replica
-    now = number % 3 * replicas + replica
-    after = (number + 1) % 3 * replicas + replica
+    turn = number % 3  # first, since the last number of all has no successor in 32 bits
+    before = (turn + 2) % 3 * replicas + replica
+    now = turn * replicas + replica
+    after = (turn + 1) % 3 * replicas + replica
     return before, now, after
 
 

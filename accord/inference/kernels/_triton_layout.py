@@ -92,11 +92,11 @@ def lay_out(
     """Put edges in their order, nodes in their rank, and everything where the kernels look for it."""
     node = problem.node.detach()
     replicas, num_nodes, _ = node.shape
-    tables = _tables(problem, form, order)  # before all else: while they are made, they take something more
-    source, target = _ends(problem, order, rank)
     start = problem.start
     if start is not None:
         start = normalise(start.detach(), problem.semiring)
+    tables = _tables(problem, form, order)  # before messages: while they are made, they take something more
+    source, target = _ends(problem, order, rank)
     messages = _first_messages(problem, form, order, start)
     node_counts = None
     if form.barred:
@@ -123,7 +123,7 @@ def lay_out(
         node_counts=node_counts,
         totals=_take_turns(totals, node, form.padded),
         counts=None if counts is None or node_counts is None else _take_turns(counts, node_counts, form.padded),
-        options=node.new_tensor([problem.damping, problem.tolerance or -1.0]),
+        options=node.new_tensor([problem.damping, _tolerance(problem)]),
         moved=_take_turns(never, node.new_zeros(shape), problem.num_graphs).view(BITS[node.dtype]),
         sweeps=torch.zeros(shape, dtype=torch.long, device=node.device),
         stuck=torch.full((1,), torch.iinfo(torch.long).max, device=node.device),
@@ -133,11 +133,16 @@ def lay_out(
     )
 
 
+def _tolerance(problem: Problem) -> float:
+    """What messages must move by, or their graph stops: any residual is above -1, and infinity, at first, above all."""
+    return min(problem.tolerance, torch.finfo(problem.node.dtype).max) or -1.0
+
+
 def _ends(problem: Problem, order: Tensor | None, rank: Tensor | None) -> tuple[Tensor, Tensor]:
     """Rows of totals at both ends of each edge."""
     source, target = problem.arcs.edge_index
     if order is None and rank is None and problem.arcs.num_edges >= LARGE:
-        return source, target
+        return source.contiguous(), target.contiguous()
     if order is not None:
         source, target = source[order], target[order]
     if rank is not None:

@@ -15,7 +15,7 @@ TILE_BYTES, TILE_ROWS = 4096, 8  # of tables at once, where the threads of a war
 SMALL = 1024, 32  # edges of graphs that one program solves to the end: with up to 8 states, and beyond
 RUNS, MOST_IN_RUNS = 16, 8  # edges a node and states, with which one lane adds for all that have the same source
 SORTED_SWEEPS = 32  # so many to come make up for sorting edges by source
-ORDER_BYTES = 2 * (8 + 8 + 3 * 8)  # an edge, while its arcs are sorted by where they end: ends, codes, and the sort
+ORDER_BYTES = 8 + 2 * (8 + 8 + 3 * 8)  # an edge, while its arcs are sorted: number, ends, codes, and the sort
 SPAN = {torch.float32: 60.0, torch.float64: 600.0}  # nats; exp(potential - max) of wider tables may underflow
 
 
@@ -91,11 +91,14 @@ def planned_bytes(problem: Problem) -> int:
         making += states**2  # tables that replicas share, one for each
     if states <= MOST_IN_RUNS and _runs_pay(problem):
         making, order = making + states**2, 4 * 8  # tables in their new order; that order, and the sort
-    if problem.start is not None:
-        messages += 4 * states  # in logs that sum to one, and along the edges
-    # Lowest, highest, their difference and its quotient are there before the tables.
-    edges = replicas * each * max(4 * num_edges, lanes * tables + num_edges * making, lanes * (tables + messages))
-    ends = num_edges * (order + (8 if order or num_edges < LARGE else 0) + (4 if problem.num_graphs > 1 else 0))
+    started = 0 if problem.start is None else 2 * states  # in logs that sum to one; and along the edges
+    # Lowest, highest, their difference and its quotient, or messages to start from, are there before the tables.
+    before = max(4, 4 * started)
+    making, messages = making + started, messages + 2 * started
+    edges = replicas * each * max(before * num_edges, lanes * tables + num_edges * making, lanes * (tables + messages))
+    narrow = order or num_edges < LARGE  # 32 bits
+    strided = problem.arcs.edge_index.stride(1) != 1
+    ends = num_edges * (order + (8 if narrow else 16 * strided) + (4 if problem.num_graphs > 1 else 0))
     # Totals of three sweeps, padded; potentials or totals to start from, and infinities among them.
     nodes = replicas * num_nodes * each * (3 * (1 << (row - 1).bit_length()) + 2 * states)
     in_order = torch.are_deterministic_algorithms_enabled()

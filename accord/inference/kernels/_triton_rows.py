@@ -3,7 +3,7 @@
 So sums over states stay within a lane, and nothing is padded. In memory, tables and messages lie by block of `width`
 edges, then by chunk of up to 16 bytes of states, then by lane: a warp reads one stretch, a lane one vector. Rows of
 totals are scattered, one for each node, and padded to whole vectors. These are what the cache should hold: all else
-streams by once a sweep, and may be evicted first.
+streams by once a sweep, and is evicted first.
 """
 # mypy: ignore-errors
 # ruff: noqa: D103

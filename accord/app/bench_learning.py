@@ -11,8 +11,7 @@ from torch_geometric.data import Data
 from accord.app.plain_networks import PlainTraining
 from accord.datasets import Benchmark, load_benchmark
 from accord.errors import OptionError
-from accord.learning import ProxyObjective, Replicas, Trainer
-from accord.learning._allocation import kept_memory
+from accord.learning import ProxyObjective, Replicas, Trainer, kept_memory
 from accord.learning._memory import peak_memory
 from accord.learning._torch_settings import product_precision
 from accord.methods import Shape, StructuredProxyNetwork, preset_recipe

@@ -1,6 +1,7 @@
 """Learning: the proxy problem, the training loop, and the choice of a combination on validation data."""
 
 from accord.learning._adam import ReplicaAdam
+from accord.learning._allocation import kept_memory
 from accord.learning._checkpoint import Saved, read_checkpoint, write_checkpoint
 from accord.learning._chosen import Chosen
 from accord.learning._chunks import Job, train_in_chunks
@@ -64,6 +65,7 @@ __all__ = [
     "fit_combination",
     "game_loss",
     "hold_out",
+    "kept_memory",
     "learned",
     "maximin_objective",
     "network_logits",

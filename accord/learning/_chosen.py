@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from accord.field import Combination, PairwiseField, Pseudomarginals, blend
+from accord.field import Combination, PairwiseField, Pseudomarginals, blend, own_sums
 from accord.graphs import Topology
 from accord.inference import Beliefs, Semiring, propagate, spanning_tree_probabilities
 
@@ -46,7 +46,9 @@ class Chosen:
     def field(self, node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
         """Logits [R, nodes, states] and [R, edges, states, states] -> the field they stand for (Eq. 5)."""
         marginals = Pseudomarginals.from_logits(node, edge, self.sharpness)
-        combination = Combination(normaliser=blend(self.node_share), power=self.power, node_weight=self.node_weight)
+        own = not self.node_share.requires_grad and not bool(self.node_share.any())
+        normaliser = own_sums if own else blend(self.node_share)
+        combination = Combination(normaliser=normaliser, power=self.power, node_weight=self.node_weight)
         return combination.field(marginals, topology.edge_index, topology.graph, topology.num_graphs)
 
     def beliefs(self, field: PairwiseField, semiring: Semiring, damping: float) -> Beliefs:
@@ -63,15 +65,15 @@ class Chosen:
         labels = torch.zeros(*field.replicas, field.num_nodes, dtype=torch.long, device=field.node.device)
         appearance = self._edge_appearance(field).expand(*field.replicas, field.num_edges)
         for number, sweeps, mine in self._groups(field.replicas):
-            node, edge = (part.expand(*field.replicas, *part.shape[-inner:])[mine] for part, inner in _parts(field))
+            alike = bool(mine.all())  # as they mostly are: then nothing need be copied
             beliefs = propagate(
-                field.with_potentials(node, edge),
+                field if alike else field.with_potentials(*_of_replicas(field, mine)),
                 semiring=SEMIRINGS[number],
                 damping=damping,
-                edge_appearance=appearance[mine],
+                edge_appearance=appearance if alike else appearance[mine],
                 max_sweeps=sweeps,
             )
-            labels[mine] = beliefs.decode()
+            labels[mine] = beliefs.decode().flatten(0, -2)
         return labels
 
     def _groups(self, replicas: torch.Size) -> Iterator[tuple[int, int, Tensor]]:
@@ -89,5 +91,8 @@ class Chosen:
         return wanted.expand(*field.replicas, field.num_edges)
 
 
-def _parts(field: PairwiseField) -> tuple[tuple[Tensor, int], tuple[Tensor, int]]:
-    return (field.node, 2), (field.edge, 3)
+def _of_replicas(field: PairwiseField, mine: Tensor) -> tuple[Tensor, Tensor]:
+    """Potentials of some replicas, [some, ...]."""
+    node = field.node.expand(*field.replicas, *field.node.shape[-2:])
+    edge = field.edge.expand(*field.replicas, *field.edge.shape[-3:])
+    return node[mine], edge[mine]

@@ -10,7 +10,16 @@ from torch_geometric.data import Data
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch
 from accord.inference import Beliefs, Semiring
-from accord.learning import Chosen, ProxyObjective, Replicas, Report, choose_combination, determinism, fit_combination
+from accord.learning import (
+    Chosen,
+    ProxyObjective,
+    Replicas,
+    Report,
+    choose_combination,
+    determinism,
+    fit_combination,
+    kept_memory,
+)
 from accord.methods._model import Method, Shape
 from accord.methods._networks import NetworkPair, build_parts, part_options
 from accord.methods._refinement import refine
@@ -72,7 +81,7 @@ class StructuredProxyNetwork(Method):
         objective = ProxyObjective(dict(model.parts), part_options(recipe), self.level, recipe.consistency)
         device = train_stage(model.history, objective, replicas, recipe.training, train, validation, folder, report)
         if recipe.training.max_epochs:  # what untrained networks say is no ground for a choice
-            with determinism(recipe.training.deterministic):
+            with determinism(recipe.training.deterministic), kept_memory(device):
                 model.chosen = self._choose(model, GraphBatch.collate(validation).to(device, torch.float32), replicas)
         if recipe.refinement is not None:
             refine(model, recipe, self.level, train, validation, replicas, folder, report)

@@ -13,7 +13,9 @@ from accord.field import Combination, Pseudomarginals
 from accord.graphs import GraphBatch
 from accord.inference import propagate
 from accord.learning import (
+    Chosen,
     CombinationGrid,
+    _selection,
     choose_combination,
     node_loss,
 )
@@ -72,6 +74,34 @@ def test_every_way_to_solve_is_a_candidate_of_its_own():
         score = graph_accuracy(beliefs.decode(), held_out.y, topology)
         assert float(score) == pytest.approx(own["score"])
         assert float(graph_accuracy(model.labels(held_out)[place], held_out.y, topology)) == pytest.approx(own["score"])
+
+
+@pytest.mark.parametrize("grid", [RECIPE.grid, WIDE], ids=["usual", "wide"])
+def test_the_choice_does_not_depend_on_how_many_are_solved_at_once(monkeypatch, grid):
+    """One, some of one sharpness, all of it and a rest, all of several: each candidate once, in order."""
+    model = fit(seeds=(0, 1))
+    held_out = GraphBatch.collate(VAL)
+    node, edge = model.logits(held_out)
+    targets = held_out.y[None].expand(2, -1)
+    each = edge.numel() * edge.element_size()
+    count = len(grid.candidates()) // len(grid.sharpness)
+    found, solved = [], []
+    solve = Chosen.labels
+
+    def follow(self, field, damping):
+        solved.append(solve(self, field, damping).flatten(0, 1))
+        return solved[-1].view(*field.replicas, -1)
+
+    monkeypatch.setattr(Chosen, "labels", follow)
+    for size in (1, count - 1, count + 1, 2 * count, 1000):
+        solved.clear()
+        monkeypatch.setattr(_selection, "_chunk_bytes", lambda device, size=size: size * each)
+        chosen = choose_combination(node, edge, targets, held_out.topology, "graph", grid, RECIPE.damping)
+        assert max(len(labels) for labels in solved) <= max(size, 1)
+        found.append((torch.cat(solved), chosen.tensors()))
+    for labels, chosen in found[1:]:
+        assert torch.equal(labels, found[0][0]) and len(labels) == len(grid.candidates())
+        assert all(torch.equal(chosen[name], value) for name, value in found[0][1].items())
 
 
 def test_unknown_candidates_are_refused():

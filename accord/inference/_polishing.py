@@ -14,7 +14,7 @@ from accord.field import PairwiseField
 from accord.inference._blocks import blocks
 from accord.inference._extended import Extended
 
-MAX_ROUNDS = 10_000  # each raises the score, and few graphs need fifty
+MAX_ROUNDS = 10_000  # and one for each node, as a wave along a ring takes; each raises the score, and few need fifty
 SPREAD = 0x9E3779B97F4A7C15 - 2**64  # odd, so that different numbers stay so: 2^64 / golden ratio
 GAIN = 1e-13  # of a score: what a move must win, or rounding could send a node back and forth
 
@@ -28,8 +28,8 @@ def polish(field: PairwiseField, evidence: Tensor, edge: Tensor, barred: bool, l
     core = field.peeling.core.nonzero().flatten()
     pairs, turn = _core_pairs(field, edge, barred), _turns(field.graph)[core]
     arcs: _Arcs | None = None
-    current, rounds = labels[:, core].flatten(), 0  # of places: a node in a replica is one
-    while rounds < MAX_ROUNDS:
+    current, rounds = labels[:, core].flatten(), MAX_ROUNDS + core.numel()  # of places: a node in a replica is one
+    while rounds > 0:
         # Afresh as long as anything moves: next to a large penalty, taken out again, all else is lost to rounding.
         local = pairs.scores(evidence[:, core], current.view(len(labels), -1))
         wanted = _best_state(local, current)
@@ -37,14 +37,14 @@ def polish(field: PairwiseField, evidence: Tensor, edge: Tensor, barred: bool, l
         if not waiting.numel():
             break
         arcs = arcs or _Arcs.between(pairs.edge_index, core.numel())
-        while waiting.numel() and rounds < MAX_ROUNDS:
+        while waiting.numel() and rounds > 0:
             moving = waiting[~arcs.blocked(waiting, wanted, current, turn)]
             heard = pairs.replace(local, arcs, moving, current, wanted)
             current[moving] = wanted[moving]
             wanted[heard] = _best_state(local.rows(heard), current[heard])
             waiting = torch.cat([waiting, heard]).unique()
             waiting = waiting[wanted[waiting] != current[waiting]]
-            rounds += 1
+            rounds -= 1
     labels[:, core] = current.view(len(labels), -1)
     return labels
 

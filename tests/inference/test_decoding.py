@@ -9,7 +9,8 @@ from torch.testing import assert_close
 
 from accord import PairwiseField, enumerate_beliefs, propagate
 from accord.errors import InfeasibleError
-from accord.inference import eliminate_beliefs
+from accord.inference import _polishing, eliminate_beliefs
+from accord.inference._decoding import decode
 
 EXACT = {"rtol": 0, "atol": 1e-9}
 
@@ -77,6 +78,17 @@ def test_many_moves_on_a_dense_graph_end_where_none_helps_each_replica_as_if_alo
     for replica in range(4):
         alone = PairwiseField(index, node[replica], edge[replica])
         assert torch.equal(propagate(alone, semiring="max", max_sweeps=0).decode(), labels[replica])
+
+
+def test_a_wave_goes_all_the_way_round_a_long_ring(monkeypatch):
+    """Each node moves once its neighbour has: as many rounds, one after the other, as half the ring has nodes."""
+    monkeypatch.setattr(_polishing, "MAX_ROUNDS", 5)
+    index = torch.stack([torch.arange(60), (torch.arange(60) + 1) % 60])
+    node = torch.zeros(60, 2)
+    node[0, 1] = 9.0
+    field = PairwiseField(index, node, torch.tensor([[0.0, -1.0], [-1.0, 1.5]]).expand(60, 2, 2))
+    all_alike = torch.tensor([1.0, 0.0]).expand(60, 2)
+    assert bool((decode(field, all_alike) == 1).all())
 
 
 @given(fields(max_nodes=7, max_states=4, barred=0.25))

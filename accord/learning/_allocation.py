@@ -1,7 +1,8 @@
 """Memory that is freed while networks train on a CPU stays with the process, to be used again.
 
 By itself glibc maps every tensor of more than 32 MiB anew and unmaps it when it is freed. Then the system clears its
-pages each time, which takes as long as computing what goes into them. Other C libraries are left alone.
+pages each time, which takes as long as computing what goes into them. Free blocks that none fits take memory, up to as
+much again, so very large tensors, which could least afford it, are mapped as ever. Other C libraries are left alone.
 """
 
 import ctypes
@@ -12,10 +13,10 @@ from functools import lru_cache
 
 import torch
 
-TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4  # as <malloc.h> numbers them
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # as <malloc.h> numbers them
 NEVER = -1  # free memory at the end of the heap is not given back
-# Where glibc gets to by itself once a process has freed large blocks, which it stops to do when told anything.
-LARGEST, MAPPINGS = 32 * 2**20, 65536
+KEPT = 2**27  # bytes of a block, at most
+USUAL = 2**25  # where glibc gets to by itself as blocks are freed, which it no longer does once told anything
 
 
 @contextmanager
@@ -25,14 +26,13 @@ def kept_memory(device: torch.device) -> Iterator[None]:
     if library is None or device.type != "cpu":
         yield
         return
-    library.mallopt(MMAP_MAX, 0)
+    library.mallopt(MMAP_THRESHOLD, KEPT)
     library.mallopt(TRIM_THRESHOLD, NEVER)
     try:
         yield
     finally:
-        library.mallopt(MMAP_MAX, MAPPINGS)
-        library.mallopt(MMAP_THRESHOLD, LARGEST)
-        library.mallopt(TRIM_THRESHOLD, 2 * LARGEST)
+        library.mallopt(MMAP_THRESHOLD, USUAL)
+        library.mallopt(TRIM_THRESHOLD, 2 * USUAL)
         library.malloc_trim(0)
 
 

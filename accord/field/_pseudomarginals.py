@@ -7,6 +7,7 @@ both are values of the same option here.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -28,6 +29,11 @@ class Pseudomarginals:
 
     def __post_init__(self) -> None:
         check_forms(self.node, self.edge, "Pseudomarginals")
+
+    @cached_property
+    def own_sums(self) -> tuple[Tensor, Tensor]:
+        """Row and column sums of every edge's table, as logs; taken once, for all fields that are made of these."""
+        return self.edge.logsumexp(-1), self.edge.logsumexp(-2)
 
     @classmethod
     def from_logits(cls, node: Tensor, edge: Tensor, sharpness: float | Tensor = 1.0) -> "Pseudomarginals":
@@ -71,7 +77,7 @@ def node_marginals(marginals: Pseudomarginals, edge_index: Tensor) -> tuple[Tens
 
 def own_sums(marginals: Pseudomarginals, edge_index: Tensor) -> tuple[Tensor, Tensor]:
     """The edge table's own row and column sums, as logs."""
-    return marginals.edge.logsumexp(-1), marginals.edge.logsumexp(-2)
+    return marginals.own_sums
 
 
 def blend(node_share: Tensor) -> Normaliser:

@@ -45,7 +45,10 @@ class Chosen:
 
     def field(self, node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
         """Logits [R, nodes, states] and [R, edges, states, states] -> the field they stand for (Eq. 5)."""
-        marginals = Pseudomarginals.from_logits(node, edge, self.sharpness)
+        return self.combine(Pseudomarginals.from_logits(node, edge, self.sharpness), topology)
+
+    def combine(self, marginals: Pseudomarginals, topology: Topology) -> PairwiseField:
+        """The same of logits that have been sharpened and normalised already."""
         own = not self.node_share.requires_grad and not bool(self.node_share.any())
         normaliser = own_sums if own else blend(self.node_share)
         combination = Combination(normaliser=normaliser, power=self.power, node_weight=self.node_weight)

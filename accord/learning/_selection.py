@@ -5,8 +5,7 @@ node evidence say how their predictions combine, semiring, sweeps and reweightin
 needs training again.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from accord.errors import OptionError
 from accord.evaluation import metric_for
+from accord.field import Pseudomarginals
 from accord.graphs import Topology
 from accord.inference import Semiring
 from accord.learning._chosen import SEMIRINGS, SPANNING, Chosen
@@ -102,20 +102,17 @@ def choose_combination(
     candidates = torch.tensor(grid.candidates(), dtype=node.dtype, device=node.device)
     size = max(1, _chunk_bytes(edge.device) // max(1, edge.numel() * edge.element_size()))
     scores, ranks = [], []
-    for chunk in _portions(candidates.view(len(grid.sharpness), -1, candidates.shape[-1]), size):
-        candidate = Chosen.from_rows(chunk[:, :, None], chunk.new_zeros(*chunk.shape[:2], 1))
-        candidate = replace(candidate, sharpness=candidate.sharpness[:, :1])  # so that its softmax is taken once
-        labels = candidate.labels(candidate.field(node, edge, topology), damping).flatten(0, 1)
-        scores.append(metric(labels, targets, topology))
-        ranks.append(rank(labels, targets, topology, level))
+    by_sharpness = candidates.view(len(grid.sharpness), -1, candidates.shape[-1])
+    # All of some sharpnesses at once, or one after the other some of one: either way its softmax is taken once.
+    for group in by_sharpness.split(max(1, size // by_sharpness.shape[1])):
+        marginals = Pseudomarginals.from_logits(node, edge, group[:, :1, None, 0])
+        for chunk in group.split(size, dim=1):
+            candidate = Chosen.from_rows(chunk[:, :, None], chunk.new_zeros(*chunk.shape[:2], 1))
+            labels = candidate.labels(candidate.combine(marginals, topology), damping).flatten(0, 1)
+            scores.append(metric(labels, targets, topology))
+            ranks.append(rank(labels, targets, topology, level))
     score, winner = torch.cat(scores).double(), torch.cat(ranks).argmax(0)
     return Chosen.from_rows(candidates[winner], score.gather(0, winner[None])[0].to(node.dtype))
-
-
-def _portions(candidates: Tensor, size: int) -> Iterator[Tensor]:
-    """Up to `size` of [sharpness, others, numbers] at once, in their order: all of some sharpnesses, or some of one."""
-    for group in candidates.split(max(1, size // candidates.shape[1])):
-        yield from group.split(size, dim=1)
 
 
 def _chunk_bytes(device: torch.device) -> int:

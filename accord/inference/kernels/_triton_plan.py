@@ -83,18 +83,18 @@ def planned_bytes(problem: Problem) -> int:
         tables, messages = (wide * _whole_vectors(states, each) for wide in (states, 3))  # one not yet normalised
     making, order = 1, 0  # a maximum an edge
     if problem.appearance.stride(-1) != 0 or bool((problem.appearance[..., :1] != 1).any()):
-        making, messages = (
-            making + states**2,
-            messages + 1,
-        )  # tables divided by the appearance, and the appearance itself
+        making += states**2  # tables divided by the appearance
+        messages += 1  # the appearance itself
     elif not problem.edge.is_contiguous():
         making += states**2  # tables that replicas share, one for each
     if states <= MOST_IN_RUNS and _runs_pay(problem):
-        making, order = making + states**2, 4 * 8  # tables in their new order; that order, and the sort
-    started = 0 if problem.start is None else 2 * states  # in logs that sum to one; and along the edges
-    # Lowest, highest, their difference and its quotient, or messages to start from, are there before the tables.
+        making += states**2  # tables in their new order
+        order = 4 * 8  # that order, and the sort
+    started = 0 if problem.start is None else 2 * states  # messages in logs that sum to one
+    making += started
+    messages += 2 * started  # and along the edges
+    # Lowest, highest, their difference and its quotient are there before the tables, or messages on their way to logs.
     before = max(4, 4 * started)
-    making, messages = making + started, messages + 2 * started
     edges = replicas * each * max(before * num_edges, lanes * tables + num_edges * making, lanes * (tables + messages))
     narrow = order or num_edges < LARGE  # 32 bits
     strided = problem.arcs.edge_index.stride(1) != 1

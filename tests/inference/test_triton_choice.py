@@ -102,7 +102,7 @@ compiled("solve_groups", random_field(12, 20, 2, graphs=2, scale=500.0), damping
 compiled("solve_groups", small.with_potentials(edge=barred(small.edge, 0.1)), damping=0.3)
 compiled("solve_groups", random_field(12, 20, 5, graphs=2), semiring="max", edge_appearance=0.5)
 compiled("sweep", random_field(12, 20, 18, dtype=torch.float32), tolerance=0.0)
-_triton_plan.SMALL, _triton_plan.RUNS, _triton_plan.SORTED_SWEEPS = (0, 0), 1, 0
+_triton_plan.SMALL, _triton_plan.RUNS, _triton_plan.SORTED_SWEEPS = (0, 0), (1, 1), 0
 for states in (2, 3):
     for each in ({"semiring": "max"}, {"semiring": "sum", "damping": 0.3, "edge_appearance": 0.5}):
         compiled("sweep", random_field(12, 20, states, dtype=torch.float32), **each)

@@ -13,8 +13,9 @@ WARPS, WIDTH = 4, 128  # of a program, and edges of a block, one for each lane
 UNROLLED = 16  # states; beyond, the rows of an edge do not all fit into the registers of a lane
 TILE_BYTES, TILE_ROWS = 4096, 8  # of tables at once, where the threads of a warp share the rows of an edge
 SMALL = 1024, 32  # edges of graphs that one program solves to the end: with up to 8 states, and beyond
-RUNS, MOST_IN_RUNS = 16, 8  # edges a node and states, with which one lane adds for all that have the same source
-SORTED_SWEEPS = 32  # so many to come make up for sorting edges by source
+RUNS = 2, 16  # edges a node, with which one lane adds for all of the same source: they come by source, or are sorted
+MOST_IN_RUNS = 8  # states
+SORTED_SWEEPS = 32  # so many to come make up for sorting
 ORDER_BYTES = 8 + 2 * (8 + 8 + 3 * 8)  # an edge, while its arcs are sorted: number, ends, codes, and the sort
 SPAN = {torch.float32: 60.0, torch.float64: 600.0}  # nats; exp(potential - max) of wider tables may underflow
 
@@ -132,8 +133,8 @@ def _small(problem: Problem) -> int:
 
 def _runs_pay(problem: Problem, in_runs: bool = False) -> bool:
     """Whether so many edges have the same source that one lane should add for all of them, sorted if need be."""
-    many = problem.arcs.num_edges >= RUNS * problem.node.shape[-2]
-    return many and (in_runs or problem.max_sweeps >= SORTED_SWEEPS)
+    given, sorted_ = (problem.arcs.num_edges >= many * problem.node.shape[-2] for many in RUNS)
+    return given if in_runs else sorted_ and problem.max_sweeps >= SORTED_SWEEPS
 
 
 def _whole_vectors(numbers: int, each: int) -> int:

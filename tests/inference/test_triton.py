@@ -212,8 +212,12 @@ def test_same_on_more_than_one_block(driver):
 
 @pytest.mark.parametrize("states", [2, 3, 18])
 def test_indices_of_large_graphs_are_not_copied(monkeypatch, states):
-    monkeypatch.setattr(_triton_plan, "SMALL", (0, 0))
-    monkeypatch.setattr(_triton_layout, "LARGE", 14)
+    for module, name, value in ((_triton_plan, "SMALL", (0, 0)), (_triton_layout, "LARGE", 14)):
+        monkeypatch.setattr(module, name, value)
+    if states > _triton_layout.FEW:
+        memory = _triton_plan.make_plan(problem_of(random_field(9, 14, states).to(DEVICE))).memory
+        assert memory.source.dtype == torch.int32, "next to many states they take no memory worth the time"
+        monkeypatch.setattr(_triton_layout, "FEW", states)
     field = random_field(9, 14, states)
     on_device = field.to(DEVICE)
     memory = _triton_plan.make_plan(problem_of(on_device)).memory

@@ -93,6 +93,10 @@ ptx = compiled("sweep", small, tolerance=0.0)
 # Rows of totals are read, to stay in cache, and added to in vectors; tables and messages are read to be evicted.
 assert ptx.count("add.v4.f32") == len(re.findall(r"ld\.global\S*evict_last\S*\.v4", ptx)) == 2, ptx
 assert re.search(r"ld\.global\S*evict_first\S*\.v2", ptx) and re.search(r"st\.global\S*evict_first\S*\.v2", ptx), ptx
+held, _triton_plan._cache_bytes = _triton_plan._cache_bytes, lambda device: 2 * 12 * 4 * 4 - 1
+ptx = compiled("sweep", small, tolerance=0.0)
+assert "evict" not in ptx and ptx.count("add.v4.f32") == ptx.count("ld.global.v4") == 2, "totals of 12 nodes do not fit"
+_triton_plan._cache_bytes = held
 # With two states a table is one vector, a pair of messages another, and totals are single numbers.
 two = random_field(12, 20, 2, dtype=torch.float32)
 ptx = compiled("sweep", two, tolerance=0.0)

@@ -62,7 +62,7 @@ def find_place(memory, replica, position, live, before, now, edges, nodes, form:
     if form.barred:
         counts = memory.counts + before * nodes * form.padded
         fresh_counts = memory.counts + now * nodes * form.padded
-    source = tl.load(memory.source + position, mask=live, other=-1, eviction_policy="evict_first")
+    source = tl.load(memory.source + position, mask=live, other=-1, eviction_policy=form.stream)
     begins, ends = live, live
     if form.runs:
         begins, ends = find_runs(memory.source + position, source, live, position + 1 < edges, form)
@@ -70,7 +70,7 @@ def find_place(memory, replica, position, live, before, now, edges, nodes, form:
         source=source,
         begins=begins,
         ends=ends,
-        target=tl.load(memory.target + position, mask=live, other=0, eviction_policy="evict_first"),
+        target=tl.load(memory.target + position, mask=live, other=0, eviction_policy=form.stream),
         tables=memory.tables + block * (form.states * form.stride * form.block),
         messages=memory.messages + block * (2 * form.message * form.block),
         said=said,
@@ -94,7 +94,7 @@ def one_pass(place, lane, near, far, live, form: tl.constexpr):
         back = ()
         for i in tl.static_range(STATES):
             at = chunk_at(place.tables, lane, i, form.starts[c], form.states, form.sizes[c], form)
-            value = tl.load(at, mask=live[:, None], other=1.0, eviction_policy="evict_first")
+            value = tl.load(at, mask=live[:, None], other=1.0, eviction_policy=form.stream)
             if form.best:
                 ahead = tl.maximum(ahead, value + near[i][:, None])
                 part = tl.max(value + others, 1)

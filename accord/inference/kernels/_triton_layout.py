@@ -12,7 +12,7 @@ from accord.inference._extended import Extended
 from accord.inference.kernels._interface import Problem
 from accord.inference.kernels._reference import collect, normalise
 
-LARGE = 2**23  # edges, from which on indices are read as they are given: copies in 32 bits take memory, and save little
+LARGE, FEW = 2**23, 4  # edges and states, with which indices are read as they are given: see `leaves_indices`
 BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
 
 
@@ -42,6 +42,7 @@ class Form:
     many: bool  # more than one graph
     runs: bool  # edges from the same source lie together, and are many
     atomic: bool  # messages are added to totals in any order; else in the same order every run
+    cached: bool  # totals fit the cache, if all else streams by
 
     @property
     def numbers(self) -> int:
@@ -57,6 +58,16 @@ class Form:
     def message(self) -> int:
         """Numbers from one message of an edge to the other."""
         return 1 if self.ratios else self.stride
+
+    @property
+    def keep(self) -> str:
+        """When the cache should give up totals, which are scattered and read many times a sweep."""
+        return "evict_last" if self.cached else ""
+
+    @property
+    def stream(self) -> str:
+        """When it should give up tables, messages and indices, which are read once a sweep."""
+        return "evict_first" if self.cached else ""
 
 
 class Memory(NamedTuple):
@@ -138,10 +149,15 @@ def _tolerance(problem: Problem) -> float:
     return min(problem.tolerance, torch.finfo(problem.node.dtype).max) or -1.0
 
 
+def leaves_indices(problem: Problem) -> bool:
+    """Whether no copy in 32 bits is made: with large graphs of few states it takes memory, and saves little."""
+    return problem.arcs.num_edges >= LARGE and problem.node.shape[-1] <= FEW
+
+
 def _ends(problem: Problem, order: Tensor | None, rank: Tensor | None) -> tuple[Tensor, Tensor]:
     """Rows of totals at both ends of each edge."""
     source, target = problem.arcs.edge_index
-    if order is None and rank is None and problem.arcs.num_edges >= LARGE:
+    if order is None and rank is None and leaves_indices(problem):
         return source.contiguous(), target.contiguous()
     if order is not None:
         source, target = source[order], target[order]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from accord.inference.kernels._interface import Problem
-from accord.inference.kernels._triton_layout import LARGE, Form, Memory, lay_out
+from accord.inference.kernels._triton_layout import Form, Memory, lay_out, leaves_indices
 
 WARPS, WIDTH = 4, 128  # of a program, and edges of a block, one for each lane
 UNROLLED = 16  # states; beyond, the rows of an edge do not all fit into the registers of a lane
@@ -97,7 +97,7 @@ def planned_bytes(problem: Problem) -> int:
     # Lowest, highest, their difference and its quotient are there before the tables, or messages on their way to logs.
     before = max(4, 4 * started)
     edges = replicas * each * max(before * num_edges, lanes * tables + num_edges * making, lanes * (tables + messages))
-    narrow = order or num_edges < LARGE  # 32 bits
+    narrow = order or not leaves_indices(problem)  # 32 bits
     strided = problem.arcs.edge_index.stride(1) != 1
     ends = num_edges * (order + (8 if narrow else 16 * strided) + (4 if problem.num_graphs > 1 else 0))
     # Totals of three sweeps, padded; potentials or totals to start from, and infinities among them.
@@ -185,7 +185,13 @@ def _form(problem: Problem, facts: _Facts) -> Form:
         and facts.largest_graph > _small(problem)
         and _runs_pay(problem, facts.in_runs),
         atomic=atomic,
+        cached=2 * problem.node.shape[-2] * padded * dtype.itemsize <= _cache_bytes(problem.node.device),
     )
+
+
+def _cache_bytes(device: torch.device) -> int:
+    """What the cache that all programs share can hold; as good as everything in the interpreter."""
+    return int(torch.cuda.get_device_properties(device).L2_cache_size) if device.type == "cuda" else 2**62
 
 
 def _chunks(states: int, vector: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

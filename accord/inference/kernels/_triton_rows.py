@@ -82,7 +82,7 @@ def gather(base, rows, live, SIZE: tl.constexpr, form: tl.constexpr):
     at = base + rows.to(tl.int64)[:, None] * form.padded + tl.arange(0, SIZE)[None, :]
     row = ()
     for k in tl.static_range(0, STATES, SIZE):
-        row = row + unpack(tl.load(at + k, mask=live[:, None], other=0, eviction_policy="evict_last"), SIZE)
+        row = row + unpack(tl.load(at + k, mask=live[:, None], other=0, eviction_policy=form.keep), SIZE)
     return row
 
 
@@ -117,7 +117,7 @@ def load_rows(base, lane, row, ROWS: tl.constexpr, live, form: tl.constexpr):
     for c in tl.static_range(CHUNKS):
         at = chunk_at(base, lane, row, form.starts[c], ROWS, form.sizes[c], form)
         columns = columns + unpack(
-            tl.load(at, mask=live[:, None], other=0.0, eviction_policy="evict_first"), form.sizes[c]
+            tl.load(at, mask=live[:, None], other=0.0, eviction_policy=form.stream), form.sizes[c]
         )
     return columns
 
@@ -128,7 +128,7 @@ def store_rows(base, lane, row, ROWS: tl.constexpr, columns, live, form: tl.cons
     for c in tl.static_range(CHUNKS):
         at = chunk_at(base, lane, row, form.starts[c], ROWS, form.sizes[c], form)
         tl.store(
-            at, pack(columns, form.starts[c], form.sizes[c], form), mask=live[:, None], eviction_policy="evict_first"
+            at, pack(columns, form.starts[c], form.sizes[c], form), mask=live[:, None], eviction_policy=form.stream
         )
 
 

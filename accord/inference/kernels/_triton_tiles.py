@@ -18,7 +18,7 @@ def cavity(place, nodes, side, state, live, form: tl.constexpr):
     there = live[:, None] & (state < form.stride)
     heard = tl.load(place.messages[:, None] + side * form.stride + state, mask=there, other=0.0)
     offset = nodes.to(tl.int64)[:, None] * form.padded + state
-    total = tl.load(place.totals + offset, mask=there, other=0.0, eviction_policy="evict_last")
+    total = tl.load(place.totals + offset, mask=there, other=0.0, eviction_policy=form.keep)
     count = 0
     if form.barred:
         count = tl.load(place.counts + offset, mask=there, other=0)
@@ -70,7 +70,7 @@ def load_rows(place, first, live, form: tl.constexpr):
     state = tl.arange(0, PADDED)[None, None, :]
     there = live[:, None, None] & (row < form.states) & (state < form.stride)
     at = place.tables[:, None, None] + row * form.stride + state
-    return tl.load(at, mask=there, other=0.0 if form.linear else -float("inf"), eviction_policy="evict_first")
+    return tl.load(at, mask=there, other=0.0 if form.linear else -float("inf"), eviction_policy=form.stream)
 
 
 @jit

@@ -41,6 +41,7 @@ class Beliefs:
     residual: Tensor  # [*replicas, graphs]: largest change of a log-message in the last sweep
     backend: str  # which kernel passed the messages
     problem: Problem  # the field as the kernel saw it
+    totals: Tensor | None = None  # [R, nodes, states]: `node` before it is normalised, if the kernel knows it
 
     def _unflatten(self, values: Tensor) -> Tensor:
         return values.reshape(*self.field.replicas, *values.shape[1:])
@@ -56,9 +57,7 @@ class Beliefs:
     @cached_property
     def _node_totals(self) -> Tensor:
         """Unnormalised node beliefs [R, nodes, states]."""
-        totals = self._collected.join()
-        check_feasible(totals)
-        return totals
+        return self._collected.join()
 
     def _edge_blocks(self) -> Iterator[slice]:
         """Edges a block at a time; all at once where autograd would keep every block anyway."""
@@ -84,9 +83,11 @@ class Beliefs:
     @cached_property
     def node(self) -> Tensor:
         """[*replicas, nodes, states]: log-marginals ("sum"), or max-marginals whose best state is 0 ("max")."""
+        totals = self._node_totals if self.totals is None else self.totals
+        check_feasible(totals)
         if self.semiring == "sum":
-            return self._unflatten(self._node_totals.log_softmax(-1))
-        return self._unflatten(self._node_totals - self._node_totals.amax(-1, keepdim=True))
+            return self._unflatten(totals.log_softmax(-1))
+        return self._unflatten(totals - totals.amax(-1, keepdim=True))
 
     @cached_property
     def edge(self) -> Tensor:

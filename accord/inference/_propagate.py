@@ -78,6 +78,7 @@ def propagate(
         residual=solution.residual.reshape(shape),
         backend=name,
         problem=problem,
+        totals=solution.totals,
     )
     _ = beliefs.node  # here, so that a node without any state left is reported now and not at first use
     return beliefs

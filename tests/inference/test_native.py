@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from inference.test_kernels import assert_same, random_field
 from torch.testing import assert_close
 
 from accord import PairwiseField, propagate
@@ -119,3 +120,34 @@ def test_clamped_labels_do_not_leave_the_quickest_way():
     clamped = field.clamp(labels)
     expected = propagate(clamped, backend="reference", max_sweeps=30)
     assert_close(propagate(clamped, backend="native", max_sweeps=30).messages, expected.messages, rtol=0, atol=1e-9)
+
+
+def test_graphs_of_a_batch_may_lie_anywhere():
+    """Large graphs are cut up one by one, small ones bundled; their nodes lie among those of others, or far apart."""
+    field = random_field(1800, 7500, 3, graphs=3, scale=0.5)
+    generator = torch.Generator().manual_seed(0)
+    few = torch.combinations(torch.arange(80))  # 3160 edges
+    nodes = torch.randperm(1980, generator=generator)
+    place = nodes.argsort()
+    index = torch.cat([field.edge_index, few.T + 1800], 1)
+    edge = torch.cat([field.edge, torch.randn(len(few), 3, 3, generator=generator, dtype=torch.float64) / 80])
+    node = torch.cat([field.node, torch.randn(180, 3, generator=generator, dtype=torch.float64)])
+    graph = torch.cat([field.graph, torch.full((80,), 3), torch.arange(100) // 4 + 4])  # and some without edges
+    order = torch.randperm(index.shape[1], generator=generator)
+    mixed = PairwiseField(place[index[:, order]], node[nodes], edge[order], graph[nodes])
+    assert_same(mixed, "native", max_sweeps=6, tolerance=1e-2)
+
+
+def test_many_edges_are_put_in_order_by_several_threads():
+    field = random_field(4000, 2**18 + 77, 2, scale=0.3, dtype=torch.float32)
+    expected = propagate(field, max_sweeps=2, tolerance=0.0, backend="reference")
+    before, messages = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            messages.append(propagate(field, max_sweeps=2, tolerance=0.0, backend="native").messages)
+    finally:
+        torch.set_num_threads(before)
+    assert_close(messages[0], expected.messages, rtol=0, atol=1e-4)
+    assert torch.equal(messages[0], messages[1])
+    assert_close(messages[2], messages[0], rtol=0, atol=1e-5)

@@ -72,6 +72,7 @@ class Solution:
     messages: Tensor  # [R, arcs, states]: normalised logs
     residual: Tensor  # [R, graphs]: largest change of a log-message in the last sweep
     sweeps: Tensor  # [R, graphs]: sweeps until it was frozen, or all of them
+    totals: Tensor | None = None  # [R, nodes, states]: node beliefs up to a constant for each, if a kernel has them
 
 
 Kernel = Callable[[Problem], Solution]

@@ -33,7 +33,7 @@ class _Arguments(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_int64) for name in ("replicas", "nodes", "edges", "states", "graphs")),
         *((name, ctypes.c_void_p) for name in ("source", "target", "graph", "node", "edge", "appearance", "start")),
-        *((name, ctypes.c_void_p) for name in ("messages", "residual", "sweeps")),
+        *((name, ctypes.c_void_p) for name in ("messages", "totals", "residual", "sweeps")),
         *((name, ctypes.c_int64) for name in ("appearance_replicas", "max_sweeps", "best", "threads")),
         *((name, ctypes.c_double) for name in ("damping", "tolerance")),
         ("stuck", ctypes.c_int64),
@@ -90,10 +90,10 @@ def needed_bytes(problem: Problem) -> int:
     padded = 1 if states == 2 else 1 << (states - 1).bit_length() if states <= 8 else -(-states // 16) * 16
     message += int(problem.appearance.shape[0] > 1)
     totals = 3 * num_nodes * padded * each
-    given_back = replicas * 2 * num_edges * states * each
+    given_back = replicas * (2 * num_edges + num_nodes) * states * each
     numbered = 3 * 4 * num_edges  # edge, source and target in 32 bits
-    # While edges are put in order there are their order and two lists of records, but no tables yet.
-    planning = numbered + (1 + 2 * 3) * 4 * largest + 4 * num_edges * (not one_graph)
+    # While edges are put in order there is a list of records, and the order of several graphs, but no tables yet.
+    planning = numbered + 3 * 4 * largest + 4 * num_edges * (not one_graph)
     own = table * each * num_edges + totals
     if one_graph:
         # Tables and totals go before the last replica's messages are written.
@@ -117,6 +117,7 @@ def solve(problem: Problem) -> Solution:
     replicas, num_nodes, states = node.shape
     num_edges = edge.shape[-3]
     messages = node.new_empty(replicas, 2 * num_edges, states)
+    totals = node.clone(memory_format=torch.contiguous_format)
     residual = node.new_zeros(replicas, problem.num_graphs)
     sweeps = torch.zeros(replicas, problem.num_graphs, dtype=torch.long)
     appearance = problem.appearance.detach()
@@ -140,6 +141,7 @@ def solve(problem: Problem) -> Solution:
         graphs=problem.num_graphs,
         **{name: _pointer(tensor) for name, tensor in inputs.items()},
         messages=messages.data_ptr(),
+        totals=totals.data_ptr(),
         residual=residual.data_ptr(),
         sweeps=sweeps.data_ptr(),
         appearance_replicas=appearance.shape[0],
@@ -161,7 +163,7 @@ def solve(problem: Problem) -> Solution:
             f"propagate: no state is left for node {node_at} in graph {graph_at}: clamped labels and forbidden states "
             "or pairs contradict each other. Relax one of them."
         )
-    return Solution(messages, residual, sweeps)
+    return Solution(messages, residual, sweeps, totals)
 
 
 def _pointer(tensor: Tensor | None) -> int | None:

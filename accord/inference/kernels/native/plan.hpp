@@ -9,7 +9,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
+
+#include "team.hpp"
+
+// Numbers that are written before they are read: to make room for them need not clear it.
+template <class T> struct Unset : std::allocator<T> {
+    template <class U> struct rebind { using other = Unset<U>; };
+    template <class U> void construct(U*) noexcept {}
+    template <class U, class... A> void construct(U* at, A&&... from) { ::new (at) U(std::forward<A>(from)...); }
+};
+template <class T> using List = std::vector<T, Unset<T>>;
 
 struct Tile {
     int64_t first, last;  // blocks
@@ -31,7 +42,7 @@ struct Unit {
 
 struct Plan {
     std::vector<Unit> units;
-    std::vector<int32_t> edge, source, target;        // [blocks * lanes]; edge -1: an empty lane
+    List<int32_t> edge, source, target;               // [blocks * lanes]; edge -1: an empty lane
     std::vector<int32_t> slot;                        // the same, up to the last unit of several graphs: which of them
     std::vector<uint32_t> live;                       // [blocks]: bits of the lanes in use
     std::vector<int32_t> row_node;                    // node of a row; -1: a row for empty lanes to play with
@@ -49,6 +60,7 @@ constexpr int64_t LARGE = 2048;            // edges: graphs of fewer are not wor
 constexpr int64_t BUNDLE_BYTES = 1 << 17;  // small graphs solved together: well within a core's own cache
 constexpr int64_t NEAR_BUCKET = 1 << 14;   // totals of a bucket of nodes: two of them fit the first-level cache
 constexpr int64_t OWN_CACHE = 1 << 20;     // totals up to this stay in a core's own cache whatever the order
+constexpr int64_t MANY = 1 << 18;          // edges: fewer are put in order before a thread has started
 constexpr int MAX_TEAM = 16;               // threads on one graph: beyond, waiting for each other costs too much
 
 class Planner {
@@ -56,13 +68,16 @@ class Planner {
     // `graph` may be null where there is only one.
     Planner(const Sizes& sizes, const int64_t* source, const int64_t* target, const int64_t* graph)
         : sizes(sizes), source(source), target(target), row_of(sizes.nodes, -1) {
-        const auto graph_of = [&](int64_t e) { return graph ? graph[e] : 0; };
         std::vector<int64_t> start(sizes.graphs + 1, 0);
-        for (int64_t e = 0; e < sizes.edges; ++e) ++start[graph_of(e) + 1];
-        std::partial_sum(start.begin(), start.end(), start.begin());
-        order.resize(sizes.edges);
-        std::vector<int64_t> next(start.begin(), start.end() - 1);
-        for (int64_t e = 0; e < sizes.edges; ++e) order[next[graph_of(e)]++] = int32_t(e);
+        if (graph) {
+            for (int64_t e = 0; e < sizes.edges; ++e) ++start[graph[e] + 1];
+            std::partial_sum(start.begin(), start.end(), start.begin());
+            order.resize(sizes.edges);
+            std::vector<int64_t> next(start.begin(), start.end() - 1);
+            for (int64_t e = 0; e < sizes.edges; ++e) order[next[graph[e]]++] = int32_t(e);
+        } else {
+            start[1] = sizes.edges;
+        }
 
         reserve();
         for (int64_t g = 0; g < sizes.graphs; ++g) {
@@ -82,7 +97,8 @@ class Planner {
   private:
     const Sizes sizes;
     const int64_t *source, *target;
-    std::vector<int32_t> row_of, degree, order;
+    std::vector<int32_t> row_of, degree;
+    std::vector<int32_t> order;  // edges graph by graph; empty where there is one graph
     Unit bundle;
     bool open = false;
 
@@ -101,6 +117,7 @@ class Planner {
         plan.source.push_back(record.source);
         plan.target.push_back(record.target);
     }
+    int32_t edge_at(int64_t n) const { return order.empty() ? int32_t(n) : order[n]; }
     int32_t row(const Unit& unit, int64_t node) {
         if (row_of[node] < 0) {
             row_of[node] = int32_t(int64_t(plan.row_node.size()) - unit.first_row);
@@ -150,7 +167,7 @@ class Planner {
         if (last - first > left && 4 * left <= sizes.lanes) fill_block(spare_row);
         const int32_t slot = int32_t(int64_t(plan.graphs.size()) - bundle.first_graph);
         for (int64_t n = first; n < last; ++n) {
-            const int32_t e = order[n];
+            const int32_t e = edge_at(n);
             push({row(bundle, source[e]), row(bundle, target[e]), e});
             plan.slot.resize(plan.edge.size() - 1);
             plan.slot.push_back(slot);
@@ -175,110 +192,147 @@ class Planner {
         Unit unit = begin();
         const int team = std::min(sizes.threads, MAX_TEAM);
         const int groups = unit.groups = std::max(4, 2 * team);
-        const std::vector<int32_t> group_of = add_groups(unit, first, last);
+        const std::vector<uint8_t> group_of = add_groups(unit, first, last);
         plan.graphs.push_back(int32_t(graph));
         unit.shared = team > 1 && 4 * team * (last - first) > sizes.edges * sizes.replicas;
 
         // Tile numbers in the order of their rounds: pairs by the circle method.
         std::vector<int32_t> tile_of(groups * groups);
         std::vector<int> tiles_in_round = {groups};
-        int tile = 0;
-        for (int g = 0; g < groups; ++g) tile_of[g * groups + g] = tile++;
+        int tiles = 0;
+        std::vector<Order> orders;
+        const auto number = [&](int a, int b) {
+            tile_of[a * groups + b] = tile_of[b * groups + a] = tiles++;
+            orders.emplace_back(unit, std::min(a, b), std::max(a, b), sizes.row_bytes);
+        };
+        for (int g = 0; g < groups; ++g) number(g, g);
         for (int r = 0; r < groups - 1; ++r) {
             for (int k = 0; k < groups / 2; ++k) {
                 const int a = k == 0 ? groups - 1 : (r + k) % (groups - 1);
                 const int b = (r - k + groups - 1) % (groups - 1);
-                tile_of[a * groups + b] = tile_of[b * groups + a] = tile++;
+                number(a, b);
             }
             tiles_in_round.push_back(groups / 2);
         }
-
-        std::vector<Record> records(last - first), sorted(last - first);
-        for (int64_t n = first; n < last; ++n)
-            records[n - first] = {row_of[source[order[n]]], row_of[target[order[n]]], order[n]};
-        const auto tile_number = [&](const Record& r) {
-            return tile_of[group_of[r.source] * groups + group_of[r.target]];
+        const auto tile_number = [&](int32_t source, int32_t target) {
+            return tile_of[group_of[source] * groups + group_of[target]];
         };
-        if (unit_rows(unit) * sizes.row_bytes > OWN_CACHE) {
-            // Within a tile: by source. Sources then come in order, and only targets from far away.
-            counting_sort(records, sorted, unit_rows(unit), [&](const Record& r) { return r.source; });
-            counting_sort(sorted, records, tile, tile_number);
-        } else {
-            // Within a tile: edges between the same two buckets of nodes after each other, so that totals stay near.
-            int shift = 0;
-            while ((sizes.row_bytes << (shift + 1)) <= NEAR_BUCKET) ++shift;
-            const int64_t buckets = (unit_rows(unit) >> shift) + 1;
-            counting_sort(records, sorted, buckets, [&](const Record& r) { return r.target >> shift; });
-            counting_sort(sorted, records, tile * buckets,
-                          [&](const Record& r) { return tile_number(r) * buckets + (r.source >> shift); });
-        }
 
-        size_t n = 0;
-        tile = 0;
-        for (int count : tiles_in_round) {
-            std::vector<Tile> round;
-            for (int k = 0; k < count; ++k, ++tile) {
-                Tile range{blocks(), 0};
-                int32_t spare = 0;
-                if (n < records.size()) spare = int32_t(unit.group_rows[group_of[records[n].source] + 1] - 1);
-                for (; n < records.size() && tile_number(records[n]) == tile; ++n) push(records[n]);
-                fill_block(spare);
-                range.last = blocks();
-                round.push_back(range);
-            }
-            unit.rounds.push_back(std::move(round));
+        // By tile, each thread a stretch of edges: those of the first go before those of the second.
+        const int threads = last - first < MANY ? 1 : team;
+        const auto stretch = [&](int rank) { return first + (last - first) * rank / threads; };
+        std::vector<int64_t> next(threads * tiles, 0), begins(tiles + 1, 0);
+        in_parallel(threads, [&](int rank) {
+            for (int64_t n = stretch(rank); n < stretch(rank + 1); ++n)
+                ++next[rank * tiles + tile_number(row_of[source[edge_at(n)]], row_of[target[edge_at(n)]])];
+        });
+        int64_t sum = 0;
+        for (int tile = 0; tile < tiles; ++tile) {
+            for (int rank = 0; rank < threads; ++rank) sum += std::exchange(next[rank * tiles + tile], sum);
+            begins[tile + 1] = sum;
         }
+        List<Record> records(last - first);
+        in_parallel(threads, [&](int rank) {
+            for (int64_t n = stretch(rank); n < stretch(rank + 1); ++n) {
+                const int32_t e = edge_at(n), from = row_of[source[e]], to = row_of[target[e]];
+                records[next[rank * tiles + tile_number(from, to)]++] = {from, to, e};
+            }
+        });
+
+        // Blocks of the tiles, and within a tile by key; lanes at its end stay empty.
+        std::vector<Tile> ranges;
+        int64_t block = blocks();
+        for (int tile = 0; tile < tiles; ++tile) {
+            const int64_t count = (begins[tile + 1] - begins[tile] + sizes.lanes - 1) / sizes.lanes;
+            ranges.push_back({block, block + count});
+            block += count;
+        }
+        for (auto* list : {&plan.edge, &plan.source, &plan.target}) list->resize(block * sizes.lanes);
+        int64_t keys = 0;
+        for (const Order& order : orders) keys = std::max(keys, order.keys);
+        std::vector<std::vector<int32_t>> counts(threads, std::vector<int32_t>(keys + 1));
+        std::atomic<int> tile{0};
+        in_parallel(threads, [&](int rank) {
+            for (int t = tile++; t < tiles; t = tile++)
+                fill_tile(records.data() + begins[t], begins[t + 1] - begins[t], ranges[t], orders[t], counts[rank]);
+        });
+        const Tile* range = ranges.data();
+        for (int count : tiles_in_round) unit.rounds.emplace_back(range, range + count), range += count;
         end(unit);
+    }
+    // How edges between two groups follow each other.
+    struct Order {
+        Order(const Unit& unit, int a, int b, int64_t row_bytes)
+            : near(unit.group_rows.back() * row_bytes <= OWN_CACHE), spare(int32_t(unit.group_rows[a + 1] - 1)) {
+            while (near && (row_bytes << (shift + 1)) <= NEAR_BUCKET) ++shift;
+            buckets = (unit.group_rows.back() >> shift) + 1;
+            first = unit.group_rows[a], middle = unit.group_rows[a + 1], gap = unit.group_rows[b] - middle;
+            const int64_t rows = unit.group_rows[b + 1] - first - (a == b ? 0 : gap);
+            if (a == b) middle = unit.group_rows.back();
+            keys = near ? buckets * buckets : rows;
+        }
+        // By source: sources then come in order, and only targets from far away. Or, near: edges between the same two
+        // buckets of nodes after each other, so that totals stay in the first-level cache.
+        int64_t key(int64_t source, int64_t target) const {
+            if (near) return (source >> shift) * buckets + (target >> shift);
+            return source - first - (source < middle ? 0 : gap);
+        }
+        bool near;
+        int32_t spare;  // a row for empty lanes
+        int shift = 0;
+        int64_t buckets, first, middle, gap, keys;
+    };
+    // Stable, and linear in the number of records.
+    void fill_tile(const Record* records, int64_t count, Tile range, const Order& by, std::vector<int32_t>& next) {
+        std::fill_n(next.begin(), by.keys + 1, 0);
+        for (int64_t n = 0; n < count; ++n) ++next[by.key(records[n].source, records[n].target) + 1];
+        std::partial_sum(next.begin(), next.begin() + by.keys + 1, next.begin());
+        const auto put = [&](int64_t n, const Record& record) {
+            const int64_t lane = range.first * sizes.lanes + n;
+            plan.edge[lane] = record.edge, plan.source[lane] = record.source, plan.target[lane] = record.target;
+        };
+        for (int64_t n = 0; n < count; ++n) put(next[by.key(records[n].source, records[n].target)]++, records[n]);
+        for (int64_t n = count; n < (range.last - range.first) * sizes.lanes; ++n) put(n, {by.spare, by.spare, -1});
     }
     int64_t unit_rows(const Unit& unit) const { return int64_t(plan.row_node.size()) - unit.first_row; }
 
     // Rows for the nodes of a graph in their own order, cut into groups with about as many arcs each.
-    std::vector<int32_t> add_groups(Unit& unit, int64_t first, int64_t last) {
-        constexpr int32_t SEEN = -2;
+    std::vector<uint8_t> add_groups(Unit& unit, int64_t first, int64_t last) {
         int64_t low = sizes.nodes, high = 0;
         std::vector<int32_t> nodes;
         degree.resize(sizes.nodes, 0);
         for (int64_t n = first; n < last; ++n)
-            for (int64_t node : {source[order[n]], target[order[n]]}) {
-                if (row_of[node] != SEEN) nodes.push_back(int32_t(node)), row_of[node] = SEEN;
-                ++degree[node];
+            for (int64_t node : {source[edge_at(n)], target[edge_at(n)]}) {
+                if (degree[node]++) continue;
+                nodes.push_back(int32_t(node));
                 low = std::min(low, node), high = std::max(high, node);
             }
         if (high - low < 8 * int64_t(nodes.size())) {  // nearly all numbers in between: no need to sort
             nodes.clear();
             for (int64_t node = low; node <= high; ++node)
-                if (row_of[node] == SEEN) nodes.push_back(int32_t(node));
+                if (degree[node] && row_of[node] < 0) nodes.push_back(int32_t(node));  // not of a graph before
         } else {
             std::sort(nodes.begin(), nodes.end());
         }
 
-        std::vector<int32_t> group_of;
+        std::vector<uint8_t> group_of;
         unit.group_rows = {0};
         int64_t arcs = 0;
         const int64_t share = (2 * (last - first) + unit.groups - 1) / unit.groups;
         const auto close_group = [&] {
             plan.row_node.push_back(-1);
-            group_of.push_back(int32_t(unit.group_rows.size()) - 1);
+            group_of.push_back(uint8_t(unit.group_rows.size() - 1));
             unit.group_rows.push_back(unit_rows(unit));
         };
         for (int32_t node : nodes) {
             row_of[node] = int32_t(unit_rows(unit));
             plan.row_node.push_back(node);
-            group_of.push_back(int32_t(unit.group_rows.size()) - 1);
+            group_of.push_back(uint8_t(unit.group_rows.size() - 1));
             arcs += degree[node];
             while (int64_t(unit.group_rows.size()) < unit.groups && arcs >= share * int64_t(unit.group_rows.size()))
                 close_group();
         }
         while (int64_t(unit.group_rows.size()) <= unit.groups) close_group();
         return group_of;
-    }
-
-    // Stable, and linear in the number of records.
-    template <class Key>
-    static void counting_sort(const std::vector<Record>& from, std::vector<Record>& to, int64_t keys, Key key) {
-        std::vector<int64_t> next(keys + 1, 0);
-        for (const Record& record : from) ++next[key(record) + 1];
-        std::partial_sum(next.begin(), next.end(), next.begin());
-        for (const Record& record : from) to[next[key(record)]++] = record;
     }
 };

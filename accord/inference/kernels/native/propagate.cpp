@@ -39,10 +39,7 @@ template <class R> int propagate(Arguments& a) try {
             failed = true;
         }
     };
-    std::vector<std::thread> crew;
-    for (int rank = 1; rank < threads; ++rank) crew.emplace_back(work, rank);
-    work(0);
-    for (auto& thread : crew) thread.join();
+    in_parallel(threads, work);
     a.stuck = stuck.load();
     return failed ? 1 : 0;
 } catch (const std::exception&) {

@@ -15,6 +15,8 @@ template <class R> class Solver : public Storage<R> {
         if (unit.one_graph()) sweep_graph(unit, replica, team);
         else sweep_bundle(unit, replica);
         team.wait();
+        write_totals(unit, replica, team);
+        team.wait();
         if (last && team.rank == 0) tables.release(), totals.release(), base.release(), return_freed(a.edges);
         const int64_t lane = std::max({stuck[0], stuck[1], stuck[2]});
         if (lane >= 0) {
@@ -102,30 +104,64 @@ template <class R> class Solver : public Storage<R> {
     }
     R* new_totals(int64_t row) { return totals.get() + row * s.stride + s.stride / 2; }
     void collect_block(int64_t block) {
-        const Lanes<R> weight = a.appearance ? ::load(weights.get() + block * W) : splat(R(1));
-        const bool shifted = way == Way::BINARY || way == Way::REDUCED;
-        const bool silent = !a.start && way != Way::LOGS;  // all messages are biases: they add nothing
-        if (silent && !shifted) return;
+        const bool silent = !a.start && way != Way::LOGS;  // all messages are biases: together they add nothing
+        if (way == Way::BINARY || way == Way::REDUCED) add_biases(block, silent);
+        if (!silent) hear_block(block);
+    }
+    void add_biases(int64_t block, bool silent) {
         alignas(64) R biased[2 * MAX_REDUCED * W];
         if (way == Way::BINARY) std::copy_n(biases.get() + block * 2 * W, 2 * W, biased);
-        if (way == Way::REDUCED && !silent) find_biases(s, block, biased);
+        else if (!silent) find_biases(s, block, biased);
+        for (int side = 0; side < 2; ++side) {
+            const int32_t* ends = (side == 0 ? s.target : s.source) + block * W;
+            for (int k = 0; k < K - 1; ++k) {
+                Lanes<R> bias = ::load(biased + (side * (K - 1) + k) * W);
+                // It need not be looked up again where it is all there is to a message.
+                if (way == Way::REDUCED && silent) bias = -log_message(block, side, k);
+                if (a.appearance) bias *= ::load(weights.get() + block * W);
+                for (int l = 0; l < W; ++l) {
+                    base.get()[ends[l] * (s.stride / 2) + k] += bias[l];
+                    if (!silent) new_totals(ends[l])[k] += bias[l];
+                }
+            }
+        }
+    }
+    Lanes<R> log_message(int64_t block, int side, int k) const {
+        const Lanes<R> value = ::load(messages.get() + ((block * 2 + side) * message_numbers(way) + k) * W);
+        return way != Way::LOGS && form == Form::LINEAR ? log(value) : value;
+    }
+    // Add the messages of a block to the new totals.
+    void hear_block(int64_t block) {
         for (int side = 0; side < 2; ++side) {
             const int32_t* ends = (side == 0 ? s.target : s.source) + block * W;
             for (int k = 0; k < message_numbers(way); ++k) {
-                Lanes<R> value = ::load(messages.get() + ((block * 2 + side) * message_numbers(way) + k) * W);
-                if (way != Way::LOGS && form == Form::LINEAR) value = log(value);
-                // A bias need not be looked up again where it is all there is to a message.
-                const int64_t at = (side * (K - 1) + k) * W;
-                if (way == Way::REDUCED && silent) store(biased + at, -value);
-                const Lanes<R> bias = shifted ? weight * ::load(biased + at) : Lanes<R>{};
+                Lanes<R> value = log_message(block, side, k);
                 const Mask<R> out = value == -INF<R>;
-                value = weight * finite<R>(value) + bias;
+                value = finite<R>(value);
+                if (a.appearance) value *= ::load(weights.get() + block * W);
                 for (int l = 0; l < W; ++l) {
-                    if (!silent) new_totals(ends[l])[k] += value[l];
-                    if (shifted) base.get()[ends[l] * (s.stride / 2) + k] += bias[l];
+                    new_totals(ends[l])[k] += value[l];
                     if (way == Way::LOGS && out[l]) new_totals(ends[l])[padded + k] += 1;
                 }
             }
+        }
+    }
+    // What nodes believe, up to a constant for each. Nodes without edges have no row: they believe their potentials.
+    void write_totals(const Unit& unit, int64_t replica, const Team& team) {
+        if (!unit.one_graph()) {  // what had settled before the others added nothing in the last sweep
+            for (int64_t row = 0; row < unit.rows(); ++row)
+                std::copy_n(base.get() + row * (s.stride / 2), s.stride / 2, new_totals(row));
+            for (int64_t b = 0; b < unit.blocks(); ++b) hear_block(b);
+        }
+        R* out = static_cast<R*>(a.totals) + replica * a.nodes * K;
+        for (int64_t row = team.begin(unit.rows()); row < team.end(unit.rows()); ++row) {
+            const int32_t node = plan.row_node[unit.first_row + row];
+            if (node < 0) continue;
+            const R* sum = new_totals(row);
+            R* to = out + int64_t(node) * K;
+            if (way == Way::BINARY) to[0] = std::min(-*sum, R(0)), to[1] = std::min(*sum, R(0));  // the sum may be infinite
+            else
+                for (int k = 0; k < K; ++k) to[k] = way == Way::LOGS && sum[padded + k] > 0 ? -INF<R> : sum[k];
         }
     }
 

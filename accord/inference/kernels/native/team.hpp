@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <thread>
+#include <vector>
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -84,3 +85,11 @@ struct Team {
     int64_t begin(int64_t count) const { return count * rank / size; }
     int64_t end(int64_t count) const { return count * (rank + 1) / size; }
 };
+
+// `work(rank)` on so many threads; it must not throw.
+template <class Work> void in_parallel(int threads, const Work& work) {
+    std::vector<std::thread> crew;
+    for (int rank = 1; rank < threads; ++rank) crew.emplace_back(work, rank);
+    work(0);
+    for (auto& thread : crew) thread.join();
+}

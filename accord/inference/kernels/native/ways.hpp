@@ -11,6 +11,7 @@ extern "C" struct Arguments {
     const void* appearance;                  // [appearance_replicas, edges], or null where all are 1
     const void* start;                       // [replicas, 2 edges, states], or null
     void* messages;                          // [replicas, 2 edges, states]
+    void* totals;                            // [replicas, nodes, states]: see `write_totals`; filled with `node`
     void* residual;                          // [replicas, graphs]
     int64_t* sweeps;                         // [replicas, graphs]
     int64_t appearance_replicas, max_sweeps, best, threads;

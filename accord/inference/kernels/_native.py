@@ -90,20 +90,21 @@ def needed_bytes(problem: Problem) -> int:
     padded = 1 if states == 2 else 1 << (states - 1).bit_length() if states <= 8 else -(-states // 16) * 16
     message += int(problem.appearance.shape[0] > 1)
     totals = 3 * num_nodes * padded * each
-    given_back = replicas * (2 * num_edges + num_nodes) * states * each
+    given_back = replicas * 2 * num_edges * states * each
+    beliefs = replicas * num_nodes * states * each
     numbered = 3 * 4 * num_edges  # edge, source and target in 32 bits
     # While edges are put in order there is a list of records, and the order of several graphs, but no tables yet.
     planning = numbered + 3 * 4 * largest + 4 * num_edges * (not one_graph)
     own = table * each * num_edges + totals
     if one_graph:
         # Tables and totals go before the last replica's messages are written.
-        most = given_back + max(own - given_back // replicas, 0)
+        most = beliefs + given_back + max(own - given_back // replicas, 0)
         return int(max(planning, numbered + message * each * num_edges + most))
     # A thread has a graph of its own, unless that is so large that all work on it together.
     threads = torch.get_num_threads()
     graphs = 1 if 4 * threads * largest > num_edges * replicas else threads
     held = min(own + message * each * num_edges, (own + message * each * num_edges) * graphs * largest // num_edges)
-    return int(max(planning, numbered + held + given_back))
+    return int(max(planning, numbered + held + beliefs + given_back))
 
 
 def solve(problem: Problem) -> Solution:

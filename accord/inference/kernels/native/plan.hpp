@@ -267,9 +267,7 @@ class Planner {
             while (near && (row_bytes << (shift + 1)) <= NEAR_BUCKET) ++shift;
             buckets = (unit.group_rows.back() >> shift) + 1;
             first = unit.group_rows[a], middle = unit.group_rows[a + 1], gap = unit.group_rows[b] - middle;
-            const int64_t rows = unit.group_rows[b + 1] - first - (a == b ? 0 : gap);
-            if (a == b) middle = unit.group_rows.back();
-            keys = near ? buckets * buckets : rows;
+            keys = near ? buckets * buckets : middle - first + (a == b ? 0 : unit.group_rows[b + 1] - unit.group_rows[b]);
         }
         // By source: sources then come in order, and only targets from far away. Or, near: edges between the same two
         // buckets of nodes after each other, so that totals stay in the first-level cache.

@@ -159,9 +159,11 @@ template <class R> class Solver : public Storage<R> {
             if (node < 0) continue;
             const R* sum = new_totals(row);
             R* to = out + int64_t(node) * K;
-            if (way == Way::BINARY) to[0] = std::min(-*sum, R(0)), to[1] = std::min(*sum, R(0));  // the sum may be infinite
-            else
-                for (int k = 0; k < K; ++k) to[k] = way == Way::LOGS && sum[padded + k] > 0 ? -INF<R> : sum[k];
+            if (way == Way::BINARY) {
+                to[0] = std::min(-*sum, R(0)), to[1] = std::min(*sum, R(0));  // never +inf, though the sum may be
+                continue;
+            }
+            for (int k = 0; k < K; ++k) to[k] = way == Way::LOGS && sum[padded + k] > 0 ? -INF<R> : sum[k];
         }
     }
 

@@ -203,6 +203,34 @@ def test_nodes_and_graphs_may_be_more_than_threads(driver):
     assert beliefs.sweeps.nonzero().flatten().tolist() == [0, 2, 199] and beliefs.sweeps.max() == 5
 
 
+@pytest.mark.parametrize("states", [2, 3])
+def test_node_beliefs_outlast_sweeps_after_the_last(monkeypatch, states):
+    """Replicas settle one by one, and are launched on until the next look."""
+    monkeypatch.setattr(_triton_plan, "SMALL", (0, 0))
+    field = random_field(12, 20, states, lead=(5,), scale=0.5)
+    scale = torch.tensor([0.0, 0.01, 0.1, 0.5, 1.0], dtype=torch.float64)[:, None, None, None]
+    field = field.with_potentials(edge=field.edge * scale)
+    sweeps = propagate(field.to(DEVICE), tolerance=0.05, backend="triton").sweeps.flatten().tolist()
+    assert {number % 3 for number in sweeps} == {0, 1, 2} and min(sweeps) < max(sweeps) - 1
+    check(field, tolerance=0.05)
+    check(field.with_potentials(edge=barred(field.edge, 0.05)), tolerance=0.05)
+
+
+@pytest.mark.parametrize(("states", "edges"), [(2, 600), (3, 140), (18, 3)])
+def test_tables_may_lie_anyhow(states, edges):
+    """Shared by replicas, turned, or with gaps between them; over the borders of blocks."""
+    field = random_field(40, edges, states, lead=(2,), scale=0.5)
+    shared = field.with_potentials(edge=field.edge[0])
+    turned = field.with_potentials(edge=field.edge.mT)
+    apart = field.with_potentials(edge=field.edge.repeat_interleave(2, 1)[:, ::2])
+    strides = [problem_of(each).edge.stride() for each in (shared, turned, apart)]
+    assert strides[0][0] == 0 and strides[1][-1] == states and strides[2][1] == 2 * states**2
+    for each in (shared, turned, apart):
+        check(each, max_sweeps=2, tolerance=0.0)
+        check(each, max_sweeps=2, tolerance=0.0, semiring="max", edge_appearance=0.8)
+        check(each.with_potentials(edge=each.edge * 100.0), {"rtol": 0, "atol": 1e-8}, max_sweeps=1, tolerance=0.0)
+
+
 def test_same_on_more_than_one_block(driver):
     field = random_field(150, 300, 2, scale=0.5)
     generator = torch.Generator().manual_seed(1)

@@ -16,7 +16,7 @@ import torch
 
 from accord.errors import InfeasibleError, OptionError
 from accord.inference.kernels._interface import Problem, Solution
-from accord.inference.kernels._triton_layout import read_messages
+from accord.inference.kernels._triton_layout import read_messages, read_totals
 from accord.inference.kernels._triton_plan import Plan, make_plan, planned_bytes
 
 log = logging.getLogger("accord.inference")
@@ -64,9 +64,9 @@ def unavailable() -> str | None:
 
 
 def needed_bytes(problem: Problem) -> int:
-    """Memory of the device that `solve` takes on top of the problem: its plan, or two copies of the messages."""
-    messages = problem.node[:, :1].numel() * 2 * problem.arcs.num_edges * problem.node.element_size()
-    return max(planned_bytes(problem), 2 * messages)
+    """Memory of the device that `solve` takes on top of the problem: its plan, or two copies of what it gives back."""
+    given_back = problem.node[:, :1].numel() * 2 * problem.arcs.num_edges + problem.node.numel()
+    return max(planned_bytes(problem), 2 * given_back * problem.node.element_size())
 
 
 def solve(problem: Problem) -> Solution:
@@ -85,10 +85,15 @@ def solve(problem: Problem) -> Solution:
         plan = make_plan(problem)
         number = (_solve_by_sweeps if plan.memory.groups is None else _solve_groups)(plan, problem)
         _check_feasible(plan, problem)
-        memory, form, order = plan.memory, plan.form, plan.order
-        messages, residual, sweeps = memory.messages, memory.moved_in(number).clamp(min=0.0), memory.sweeps
+        memory, form, order, rank = plan.memory, plan.form, plan.order, plan.rank
+        messages, totals, counts, sweeps = memory.messages, memory.totals, memory.counts, memory.sweeps
+        residual = memory.moved_in(number).clamp(min=0.0)
+        # A graph on its own is left alone once it has settled; others are added up as long as one of them runs.
+        alone = problem.num_graphs == 1 and memory.groups is None
+        last = sweeps[:, 0] - 1 if alone else sweeps.new_full((replicas,), number)
         del plan, memory  # and with them the tables, before there are two copies of the messages
-        return Solution(read_messages(messages, form, order, problem.edge.shape[-3]), residual, sweeps)
+        totals = read_totals(totals, counts, form, rank, last)
+        return Solution(read_messages(messages, form, order, problem.edge.shape[-3]), residual, sweeps, totals)
 
 
 def _solve_groups(plan: Plan, problem: Problem) -> int:

@@ -3,8 +3,8 @@
 Totals, and how far messages moved, are kept for three sweeps, which take turns: a sweep reads those of the sweep
 before, adds to its own, and clears those of the next. So nothing is written that a message depends on, and one launch
 does it all. A graph runs while its messages moved by more than the tolerance; once they did not, that is handed on from
-turn to turn. Where the same bits are wanted every run, nothing is added by `sweep`; `collect` follows and adds up the
-messages of each node in their order.
+turn to turn, and the totals of its last sweep stay where they are. Where the same bits are wanted every run, nothing is
+added by `sweep`; `collect` follows and adds up the messages of each node in their order.
 
 Loops are `while`, since the interpreter cannot count `range` in values of the device.
 """
@@ -156,15 +156,14 @@ def sweep(memory, edges, nodes, graphs, programs, replicas, number, form: tl.con
     before, now, after = turns(number, replica, replicas)
     first, last = share_of(program, programs, graphs, form.lanes)
     count_sweep(memory, replica, first, last, number, before, now, after, graphs, form)
-    if form.atomic:
-        first, last = share_of(program, programs, nodes, form.nodes)
-        clear_totals(memory, replica, first, last, after, nodes, form)
-    first = program * form.width
-    if form.many:
-        sweep_block(memory, replica, first, edges, before, now, edges, nodes, graphs, form)
-    else:
-        if exceeds(tl.load(memory.moved + before), memory):
-            sweep_block(memory, replica, first, edges, before, now, edges, nodes, graphs, form)
+    running = exceeds(tl.load(memory.moved + before * graphs), memory)
+    if form.many:  # each edge will see for itself
+        running = running | (graphs > 0)
+    if running:
+        if form.atomic:
+            first, last = share_of(program, programs, nodes, form.nodes)
+            clear_totals(memory, replica, first, last, after, nodes, form)
+        sweep_block(memory, replica, program * form.width, edges, before, now, edges, nodes, graphs, form)
 
 
 @jit(do_not_specialize=UNSPECIALISED)
@@ -188,6 +187,25 @@ def hand_over(memory, replica, first, last, number, max_sweeps, replicas, graphs
         moved = tl.load(memory.moved + source * graphs + graph, mask=live, other=0)
         tl.store(memory.moved + target * graphs + graph, moved, mask=live)
         first += form.lanes
+
+
+@jit
+def hand_over_totals(memory, replica, first, last, number, max_sweeps, replicas, nodes, form: tl.constexpr):
+    """The same for the totals that sweep `number` would read."""
+    PADDED: tl.constexpr = form.padded
+    NODES: tl.constexpr = form.nodes
+    state = tl.arange(0, PADDED)[None, :]
+    source, _, _ = turns(number, replica, replicas)
+    target, _, _ = turns(max_sweeps, replica, replicas)
+    while first < last:
+        node = (first + tl.arange(0, NODES))[:, None]
+        live = node < last
+        held = (source * nodes + node) * form.padded + state
+        wanted = (target * nodes + node) * form.padded + state
+        tl.store(memory.totals + wanted, tl.load(memory.totals + held, mask=live, other=0.0), mask=live)
+        if form.barred:
+            tl.store(memory.counts + wanted, tl.load(memory.counts + held, mask=live, other=0), mask=live)
+        first += form.nodes
 
 
 @jit(do_not_specialize=UNSPECIALISED)
@@ -216,3 +234,5 @@ def solve_groups(memory, edges, nodes, graphs, programs, replicas, max_sweeps, f
         tl.debug_barrier()
         number += 1
     hand_over(memory, replica, first_graph, last_graph, number, max_sweeps, replicas, graphs, form)
+    number -= (left == 0).to(tl.int32)  # that one had nothing to do, and left no totals
+    hand_over_totals(memory, replica, first_node, last_node, number, max_sweeps, replicas, nodes, form)

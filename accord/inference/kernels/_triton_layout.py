@@ -1,18 +1,20 @@
 """How a problem lies in the memory of a GPU: layouts and buffers."""
 
+import importlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from accord.inference._extended import Extended
 from accord.inference.kernels._interface import Problem
-from accord.inference.kernels._reference import collect, normalise
+from accord.inference.kernels._reference import collect
 
 LARGE, FEW = 2**23, 4  # edges and states, with which indices are read as they are given: see `leaves_indices`
+TABLE_NUMBERS = 1024  # that a program writes at once, where tables lie edge by edge
 BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
 
 
@@ -50,6 +52,11 @@ class Form:
         return 1 if self.ratios else self.states
 
     @property
+    def columns(self) -> int:
+        """Numbers from one row to the next, up to a power of two."""
+        return 1 << (self.stride - 1).bit_length()
+
+    @property
     def lanes(self) -> int:
         """Threads of a program."""
         return 32 * self.warps
@@ -77,7 +84,7 @@ class Memory(NamedTuple):
     target: Tensor
     graph: Tensor | None  # [edges]
     weight: Tensor | None  # [R, edges]
-    tables: Tensor  # [R, blocks, states * stride * block]: see `_to_lanes`
+    tables: Tensor  # [R, blocks, states * stride * block]: as messages, see `_to_lanes`
     messages: Tensor  # [R, blocks, 2 * message * block]
     said: Tensor | None  # [R, blocks, message * block]: messages along the edges before they are normalised
     node: Tensor  # [R, nodes, numbers]: finite part of the potentials
@@ -97,26 +104,55 @@ class Memory(NamedTuple):
         return self.moved[number % 3].view(self.node.dtype)
 
 
+def lay_out_tables(problem: Problem, form: Form, highest: Tensor, order: Tensor | None) -> Tensor:
+    """Potentials over appearance; where sums are linear, their exponentials, the largest of a table being 1.
+
+    The largest potentials of each table are `highest` [R, edges]. As they are is how they stay if that will do.
+    """
+    edge = problem.edge.detach()
+    replicas, num_edges, states, _ = edge.shape
+    if not edge[0].is_contiguous():  # replicas may share them
+        edge = edge.contiguous()
+    as_given = form.block == 1 and form.stride == states and order is None
+    if as_given and edge.is_contiguous() and not form.linear and not form.weighted:
+        return edge  # it is only read
+    tables = edge.new_empty(replicas, -(-num_edges // form.block), states * form.stride * form.block)
+    width = form.block if form.block > 1 else TABLE_NUMBERS // form.columns
+    programs = -(-num_edges // width)
+    weight = problem.appearance.detach().expand(replicas, -1).contiguous() if form.weighted else None
+    given = (edge, edge.stride(0), highest if form.linear else None, weight, order, tables, num_edges, programs)
+    # Imported late: Triton is optional, and decides when it is imported how it will run.
+    device_code = importlib.import_module("accord.inference.kernels._triton_tables")
+    _launch(device_code.write_tables, replicas * programs, *given, width, form)
+    return tables
+
+
+def _launch(kernel: Any, programs: int, *given: object) -> None:
+    kernel[(programs,)](*given, num_warps=4)
+
+
 def lay_out(
-    problem: Problem, form: Form, sizes: Tensor, order: Tensor | None, rank: Tensor | None, groups: Tensor | None
+    problem: Problem,
+    form: Form,
+    tables: Tensor,
+    sizes: Tensor,
+    order: Tensor | None,
+    rank: Tensor | None,
+    groups: Tensor | None,
 ) -> Memory:
     """Put edges in their order, nodes in their rank, and everything where the kernels look for it."""
     node = problem.node.detach()
     replicas, num_nodes, _ = node.shape
-    start = problem.start
-    if start is not None:
-        start = normalise(start.detach(), problem.semiring)
-    tables = _tables(problem, form, order)  # before messages: while they are made, they take something more
     source, target = _ends(problem, order, rank)
-    messages = _first_messages(problem, form, order, start)
+    messages = _first_messages(problem, form, order)
     node_counts = None
     if form.barred:
         first = Extended.split(node)
         node, node_counts = first.finite, _rows(first.infinities.int(), form, rank)
     node = _rows(node, form, rank)
     totals, counts = node, node_counts
-    if start is not None:
-        heard = collect(problem, start)
+    if problem.start is not None:
+        heard = collect(problem, problem.start)
         totals = _rows(heard.finite, form, rank)
         counts = _rows(heard.infinities.int(), form, rank) if form.barred else None
     shape = (replicas, problem.num_graphs)
@@ -236,30 +272,13 @@ def _lane_views(blocks: Tensor, values: Tensor, form: Form) -> Iterator[tuple[Te
             yield lanes[:, whole, :rest], chunk[:, until:]
 
 
-def _tables(problem: Problem, form: Form, order: Tensor | None) -> Tensor:
-    """Potentials over appearance; where sums are linear, their exponentials, the largest of a table being 1."""
-    edge = problem.edge.detach()
-    if form.weighted:
-        edge = edge / problem.appearance.detach()[..., None, None]
-    edge = _ordered(edge, order, 1).contiguous()
-    if form.block == 1 and form.stride == form.states and not form.linear:
-        return edge  # as it lies there; it is only read
-    blocks = _to_lanes(edge, form)
-    if form.linear:
-        highest = edge.flatten(-2).amax(-1)[..., None, None].expand_as(edge)
-        for lanes, top in _lane_views(blocks, highest, form):
-            lanes -= top
-        blocks.exp_()
-    return blocks
-
-
-def _first_messages(problem: Problem, form: Form, order: Tensor | None, start: Tensor | None) -> Tensor:
+def _first_messages(problem: Problem, form: Form, order: Tensor | None) -> Tensor:
     node, num_edges = problem.node, problem.edge.shape[-3]
     replicas, blocks = node.shape[0], -(-num_edges // form.block)
-    if start is None:
+    if problem.start is None:
         value = 0.0 if form.best or form.ratios else -math.log(form.states)
         return node.new_full((replicas, blocks, 2 * form.message * form.block), value)
-    pairs = _ordered(start.view(replicas, 2, num_edges, form.states), order, 2)
+    pairs = _ordered(problem.start.view(replicas, 2, num_edges, form.states), order, 2)
     pairs = pairs.transpose(1, 2)
     return _to_lanes(_ratios(pairs).mT if form.ratios else pairs, form)
 
@@ -277,6 +296,17 @@ def read_messages(messages: Tensor, form: Form, order: Tensor | None, num_edges:
     if order is not None:
         pairs = torch.empty_like(pairs).index_copy_(2, order, pairs)
     return pairs.view(pairs.shape[0], 2 * num_edges, form.states)
+
+
+def read_totals(totals: Tensor, counts: Tensor | None, form: Form, rank: Tensor | None, last: Tensor) -> Tensor:
+    """Node beliefs up to a constant for each, [R, nodes, states], as they were after the last sweep [R]."""
+    at = (last % 3, torch.arange(len(last), device=last.device))
+    totals = totals[..., : form.numbers][at]
+    if counts is not None:
+        totals = totals.masked_fill(counts[..., : form.numbers][at] > 0, -torch.inf)
+    if rank is not None:
+        totals = totals[:, rank]
+    return torch.cat([torch.zeros_like(totals), totals], -1) if form.ratios else totals
 
 
 def _normalise_ratios(pairs: Tensor, form: Form) -> None:

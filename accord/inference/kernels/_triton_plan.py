@@ -1,13 +1,14 @@
 """How a problem is solved on a GPU: what kernels are compiled for, the order of edges, groups of small graphs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from accord.inference.kernels._interface import Problem
-from accord.inference.kernels._triton_layout import Form, Memory, lay_out, leaves_indices
+from accord.inference.kernels._reference import normalise
+from accord.inference.kernels._triton_layout import Form, Memory, lay_out, lay_out_tables, leaves_indices
 
 WARPS, WIDTH = 4, 128  # of a program, and edges of a block, one for each lane
 UNROLLED = 16  # states; beyond, the rows of an edge do not all fit into the registers of a lane
@@ -28,6 +29,7 @@ class Plan:
     form: Form
     memory: Memory
     order: Tensor | None  # [edges]: which edge of the problem comes where; None: as it is
+    rank: Tensor | None  # [nodes]: where a node of the problem went; None: it stayed
 
     @property
     def num_edges(self) -> int:
@@ -48,13 +50,17 @@ class _Facts(NamedTuple):
 
 def make_plan(problem: Problem) -> Plan:
     """Lay out a problem that has edges."""
+    if problem.start is not None:  # first, since what it takes meanwhile is more than what it leaves
+        problem = replace(problem, start=normalise(problem.start.detach(), problem.semiring))
     num_edges = problem.edge.shape[-3]
     edge_graph = problem.edge_graph
     if problem.num_graphs == 1:
         edge_graph, sizes = edge_graph[:1], torch.tensor([num_edges], device=edge_graph.device)
     else:
         sizes = torch.bincount(edge_graph, minlength=problem.num_graphs)
-    facts = _look(problem, edge_graph, sizes)
+    low, high = problem.edge.detach().flatten(-2).aminmax(dim=-1)
+    facts = _look(problem, low, high, edge_graph, sizes)
+    del low
     form = _form(problem, facts)
     order = rank = groups = None
     if form.runs and not facts.in_runs:
@@ -68,7 +74,9 @@ def make_plan(problem: Problem) -> Plan:
             rank = torch.empty_like(by_graph)
             rank[by_graph] = torch.arange(len(by_graph), device=by_graph.device)
         groups = _groups(sizes, node_graph, facts.largest_graph, form)
-    return Plan(form, lay_out(problem, form, sizes, order, rank, groups), order)
+    tables = lay_out_tables(problem, form, high, order)
+    del high  # before there are messages
+    return Plan(form, lay_out(problem, form, tables, sizes, order, rank, groups), order, rank)
 
 
 def planned_bytes(problem: Problem) -> int:
@@ -85,18 +93,17 @@ def planned_bytes(problem: Problem) -> int:
         tables, messages = (wide * _whole_vectors(states, each) for wide in (states, 3))  # one not yet normalised
     making, order = 1, 0  # a maximum an edge
     if problem.appearance.stride(-1) != 0 or bool((problem.appearance[..., :1] != 1).any()):
-        making += states**2  # tables divided by the appearance
-        messages += 1  # the appearance itself
-    elif not problem.edge.is_contiguous():
-        making += states**2  # tables that replicas share, one for each
+        making += 1  # the appearance
+        messages += 1  # and once more, in its new order
+    if not problem.edge[0].is_contiguous():
+        making += states**2
     if states <= MOST_IN_RUNS and _runs_pay(problem):
-        making += states**2  # tables in their new order
         order = 4 * 8  # that order, and the sort
     started = 0 if problem.start is None else 2 * states  # messages in logs that sum to one
     making += started
     messages += 2 * started  # and along the edges
-    # Lowest, highest, their difference and its quotient are there before the tables, or messages on their way to logs.
-    before = max(4, 4 * started)
+    # Before the tables: messages on their way to logs; then the lowest, the highest, their difference, its quotient.
+    before = max(4 * started, started + 4)
     edges = replicas * each * max(before * num_edges, lanes * tables + num_edges * making, lanes * (tables + messages))
     narrow = order or not leaves_indices(problem)  # 32 bits
     strided = problem.arcs.edge_index.stride(1) != 1
@@ -115,9 +122,8 @@ def _node_graph(problem: Problem) -> Tensor:
     return torch.where(known < 0, known.cummax(0).values, known).clamp(min=0)
 
 
-def _look(problem: Problem, edge_graph: Tensor, sizes: Tensor) -> _Facts:
-    node, edge, appearance = problem.node.detach(), problem.edge.detach(), problem.appearance.detach()
-    low, high = edge.flatten(-2).aminmax(dim=-1)
+def _look(problem: Problem, low: Tensor, high: Tensor, edge_graph: Tensor, sizes: Tensor) -> _Facts:
+    node, appearance = problem.node.detach(), problem.appearance.detach()
     lowest = torch.minimum(low.amin(), node.amin())
     if problem.start is not None:
         lowest = torch.minimum(lowest, problem.start.detach().amin())

@@ -12,8 +12,8 @@ from accord.inference.kernels._triton_layout import Form, Memory, lay_out, lay_o
 
 WARPS, WIDTH = 4, 128  # of a program, and edges of a block, one for each lane
 UNROLLED = 16  # states; beyond, the rows of an edge do not all fit into the registers of a lane
-TILE_ROWS = 8  # of each table at once, where the threads of a warp share the rows of an edge
-TILE_BYTES = {"sum": 4096, "max": 2048}  # of all tables at once
+# Rows of each table at once, and bytes of all tables, where the threads of a warp share the rows of an edge.
+TILES = {"linear": (8, 4096), "best": (8, 2048), "logs": (4, 2048)}
 SMALL = 1024, 32  # edges of graphs that one program solves to the end: with up to 8 states, and beyond
 RUNS = 2, 16  # edges a node, with which one lane adds for all of the same source: they come by source, or are sorted
 MOST_IN_RUNS = 8  # states
@@ -162,13 +162,14 @@ def _form(problem: Problem, facts: _Facts) -> Form:
     tiled = states > UNROLLED or not (best or linear or ratios)
     warps = 1 if tiled else WARPS
     block = 1 if tiled or ratios else WIDTH
-    rows = min(TILE_ROWS, padded)
+    tile_rows, tile_bytes = TILES["best" if best else "linear" if linear else "logs"]
+    rows = min(tile_rows, padded)
     starts, sizes = _chunks(states, vector)
     return Form(
         states=states,
         ratios=ratios,
         padded=padded,
-        width=min(32, max(1, TILE_BYTES[problem.semiring] // (dtype.itemsize * rows * padded))) if tiled else WIDTH,
+        width=min(32, max(1, tile_bytes // (dtype.itemsize * rows * padded))) if tiled else WIDTH,
         warps=warps,
         block=block,
         stride=_whole_vectors(states, dtype.itemsize) if tiled else states,

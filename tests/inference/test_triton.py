@@ -15,6 +15,8 @@ from strategies import fields
 from accord import PairwiseField, propagate
 from accord.errors import InfeasibleError
 from accord.inference.kernels import KERNELS, _triton, _triton_layout, _triton_plan
+from accord.inference.kernels._triton_kernels import share_of
+from accord.inference.kernels._triton_language import jit, tl
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -30,6 +32,14 @@ def driver(request, monkeypatch):
     if request.param == "sweeps":
         monkeypatch.setattr(_triton_plan, "SMALL", (0, 0))
         monkeypatch.setattr(_triton, "LOOK", 2)
+
+
+@jit(do_not_specialize=["programs", "total"])
+def last_share(found, programs, total):
+    """What `share_of` gives the last of many programs."""
+    first, last = share_of(programs - 1, programs, total, 32)
+    tl.store(found, first)
+    tl.store(found + 1, last)
 
 
 @pytest.fixture
@@ -201,6 +211,14 @@ def test_nodes_and_graphs_may_be_more_than_threads(driver):
     check(sparse, max_sweeps=5, tolerance=1e-6)
     beliefs = propagate(sparse.to(DEVICE), max_sweeps=5, tolerance=0.0, backend="triton")
     assert beliefs.sweeps.nonzero().flatten().tolist() == [0, 2, 199] and beliefs.sweeps.max() == 5
+
+
+@pytest.mark.parametrize("programs", [2**26 + 1, 2**30 - 1])
+def test_programs_without_work_take_none(programs):
+    """With one edge a program there are so many that their shares, multiplied out, exceed 32 bits."""
+    found = torch.zeros(2, dtype=torch.int32, device=DEVICE)
+    last_share[(1,)](found, programs, 40)
+    assert found.tolist() == [40, 40]
 
 
 @pytest.mark.parametrize("states", [2, 3])

@@ -17,7 +17,7 @@ import torch
 from accord.errors import InfeasibleError, OptionError
 from accord.inference.kernels._interface import Problem, Solution
 from accord.inference.kernels._triton_layout import read_messages, read_totals
-from accord.inference.kernels._triton_plan import Plan, make_plan, planned_bytes
+from accord.inference.kernels._triton_plan import Plan, make_plan, planned_bytes, sorts_edges
 
 log = logging.getLogger("accord.inference")
 
@@ -64,9 +64,10 @@ def unavailable() -> str | None:
 
 
 def needed_bytes(problem: Problem) -> int:
-    """Memory of the device that `solve` takes on top of the problem: its plan, or two copies of what it gives back."""
+    """Memory of the device that `solve` takes on top of the problem: its plan, or copies of what it gives back."""
     given_back = problem.node[:, :1].numel() * 2 * problem.arcs.num_edges + problem.node.numel()
-    return max(planned_bytes(problem), 2 * given_back * problem.node.element_size())
+    copies = 3 if sorts_edges(problem) else 2  # messages as they lay there, as they are read, and in order
+    return max(planned_bytes(problem), copies * given_back * problem.node.element_size())
 
 
 def solve(problem: Problem) -> Solution:

@@ -145,7 +145,8 @@ def collect_totals(memory, replica, first, last, now, edges, nodes, form: tl.con
 def share_of(program, programs, total, AT_ONCE: tl.constexpr):
     """Where the part of a program begins and ends, of `total` that are worked on AT_ONCE."""
     share = ((total + programs - 1) // programs + AT_ONCE - 1) // AT_ONCE * AT_ONCE
-    return program * share, tl.minimum((program + 1) * share, total)
+    first = tl.minimum(program.to(tl.int64) * share, total).to(tl.int32)  # there may be far more programs than work
+    return first, tl.minimum(first + share, total)
 
 
 @jit(do_not_specialize=UNSPECIALISED)

@@ -97,7 +97,7 @@ def planned_bytes(problem: Problem) -> int:
         messages += 1  # and once more, in its new order
     if not problem.edge[0].is_contiguous():
         making += states**2
-    if states <= MOST_IN_RUNS and _runs_pay(problem):
+    if sorts_edges(problem):
         order = 4 * 8  # that order, and the sort
     started = 0 if problem.start is None else 2 * states  # messages in logs that sum to one
     making += started
@@ -142,6 +142,11 @@ def _runs_pay(problem: Problem, in_runs: bool = False) -> bool:
     """Whether so many edges have the same source that one lane should add for all of them, sorted if need be."""
     given, sorted_ = (problem.arcs.num_edges >= many * problem.node.shape[-2] for many in RUNS)
     return given if in_runs else sorted_ and problem.max_sweeps >= SORTED_SWEEPS
+
+
+def sorts_edges(problem: Problem) -> bool:
+    """Whether edges that do not come by source are put in that order, told without looking at potentials."""
+    return problem.node.shape[-1] <= MOST_IN_RUNS and _runs_pay(problem)
 
 
 def _whole_vectors(numbers: int, each: int) -> int:

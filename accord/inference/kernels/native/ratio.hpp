@@ -123,7 +123,9 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
     const int written = K > 0 ? Q : (rest + W - 1) / W * W;
     R* new_totals = s.totals + padded;
     const Lanes<R> none = splat(R(!MAX));  // no change
+    const bool beside = s.residual_step != 0;  // small graphs: what counts is the change in each lane
     const R enough = MAX ? s.enough : exp_or_infinite(s.enough);
+    const R surely = MAX ? 4 * s.enough : exp_or_infinite(4 * s.enough);
     Lanes<R> most = s.enough > 0 ? none : splat(INF<R>);
     constexpr bool SMALL = Q > 0 && Q < W;
     Pending<R, SMALL ? Q : 1> pending;
@@ -172,9 +174,9 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
                     said[side][k] = change ? said[side][k] : load(messages + (side * rest + k) * W);
         }
 
-        if (most[0] < INF<R>) {
-            Lanes<R> high[2] = {none, none}, low[2] = {none, none}, above[2];
-            if (s.residual_step != 0) most = none;
+        if (beside ? s.enough > 0 : most[0] < INF<R>) {
+            Lanes<R> high[2] = {none, none}, low[2] = {none, none}, above[2], beyond[2];
+            if (beside) most = none;
 #pragma GCC unroll 2
             for (int side = 0; side < 2; ++side) {
 #pragma GCC unroll 8
@@ -183,10 +185,19 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
                                               : said[side][k] * inverse[side][k];
                     high[side] = larger<R>(high[side], step), low[side] = smaller<R>(low[side], step);
                 }
-                above[side] = MAX ? high[side] - low[side] : high[side] - low[side] * most;
+                above[side] = MAX ? high[side] - low[side] - most : high[side] - low[side] * most;
+                beyond[side] = MAX ? high[side] - low[side] - surely : high[side] - low[side] * surely;
             }
             // No log-message changes by more than the ratios do among themselves: most blocks cannot raise the maximum.
-            if (any_above<R>(larger<R>(above[0], above[1]), MAX ? most : Lanes<R>{})) {
+            const Lanes<R> raised = larger<R>(above[0], above[1]);
+            bool look = any_above<R>(raised, Lanes<R>{});
+            if (beside) {
+                // Nor does it change by less than half of that: where a quarter is enough, no more need be known.
+                const Mask<R> surely_enough = larger<R>(beyond[0], beyond[1]) > R(0);
+                look = look && any<R>((raised > R(0)) & ~surely_enough & lanes_of<R>(live));
+                if (!look) store(s.residual + block * W, surely_enough ? splat(INF<R>) : Lanes<R>{});
+            }
+            if (look) {
                 alignas(64) R biases[REDUCED ? 2 * (K - 1) * W : 1];
                 if constexpr (REDUCED) {
                     prefetch_tables(given.potentials, K, given.edges + block * W);
@@ -198,13 +209,14 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
                     most = larger<R>(
                         most, largest_change<R, MAX>(rest, before, said[side], high[side], low[side], bias));
                 }
-                if (s.residual_step == 0) {  // one graph: only the maximum counts, and only until it is enough
+                if (beside) {
+                    store(s.residual + block * W, MAX ? most : log(most));
+                } else {  // one graph: only the maximum counts, and only until it is enough
                     const R found = reduce_max<R>(most);
                     most = splat(found > enough ? INF<R> : found);
                 }
             }
         }
-        if (s.residual_step != 0) store(s.residual + block * s.residual_step, MAX ? most : log(most));
 
 #pragma GCC unroll 2
         for (int side = 0; side < 2; ++side)
@@ -226,5 +238,5 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
         }
     }
     pending.add_to(new_totals);
-    if (s.residual_step == 0) store(s.residual, MAX ? most : log(most));
+    if (!beside) store(s.residual, MAX ? most : log(most));
 }

@@ -230,8 +230,10 @@ template <class R> class Solver : public Storage<R> {
         counts.assign(graphs, -1);  // -1: still moving
         for (int64_t g = 0; g < graphs; ++g) report(replica, names[g], INF<R>, 0);
         int64_t moving = graphs;
-        s.residual = residual.get(), s.residual_step = W, s.stuck = &stuck[0], s.enough = INF<R>;
+        s.residual = residual.get(), s.residual_step = W, s.stuck = &stuck[0];
         for (int64_t done = 1; done <= a.max_sweeps && moving > 0 && std::max(stuck[0], stuck[2]) < 0; ++done) {
+            // As with one graph: of the last sweep, or of a graph's last, the change is told, else whether there is one.
+            s.enough = done < a.max_sweeps ? R(a.tolerance) : INF<R>;
             advance_group(kernel, unit, 0);
             std::fill_n(residual.get(), blocks * W, R(0));
             kernel.sweep(s, 0, blocks);

@@ -37,6 +37,39 @@ def test_spans_on_either_side_of_every_way(states, span):
         assert_close(found.residual, expected.residual, rtol=1e-5, atol=atol)
 
 
+def wheels(states, spokes, span, towards, copies, dtype):
+    """Hubs that all their neighbours, in a ring, persuade of the same state."""
+    rim = 1 + torch.arange(spokes)
+    one = torch.cat([torch.stack([torch.zeros_like(rim), rim]), torch.stack([rim, rim.roll(-1)])], 1)
+    index = (one[:, None] + (spokes + 1) * torch.arange(copies)[:, None]).flatten(1)
+    node = torch.zeros(copies * (spokes + 1), states, dtype=dtype)
+    node[:, towards] = 12.0
+    node[:: spokes + 1, towards] = 5.0
+    edge = (span * torch.eye(states, dtype=dtype)).expand(index.shape[1], -1, -1).contiguous()
+    graph = torch.arange(copies).repeat_interleave(spokes + 1)
+    return PairwiseField(index, node, edge, graph)
+
+
+@pytest.mark.parametrize("states", [3, 7, 8])
+@pytest.mark.parametrize("towards", [0, -1])
+@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize(
+    ("dtype", "spokes", "span"),
+    [(torch.float32, 20, 2.25), (torch.float32, 20, 2.5), (torch.float32, 60, 2.5)]
+    + [(torch.float64, 15, 25.0), (torch.float64, 15, 25.25), (torch.float64, 60, 25.25)],
+)
+def test_totals_on_either_side_of_where_products_overflow(states, towards, copies, dtype, spokes, span):
+    """Up to e^50 (e^380) between two states, totals are products; beyond, sums of logs."""
+    field = wheels(states, spokes, span, towards, copies, dtype)
+    tolerances = {"rtol": 2e-6, "atol": 2e-5} if dtype == torch.float32 else {"rtol": 0, "atol": 1e-9}
+    for options in ({"tolerance": 0.0}, {"tolerance": 1e-4}, {"tolerance": 0.0, "damping": 0.3}):
+        expected = propagate(field.to(torch.float64), backend="reference", max_sweeps=9, **options)
+        found = propagate(field, backend="native", max_sweeps=9, **options)
+        for name in ("messages", "node", "residual"):
+            assert_close(getattr(found, name).double(), getattr(expected, name), **tolerances)
+        assert_close(found.sweeps, expected.sweeps)
+
+
 @pytest.mark.parametrize("states", [2, 3, 9])
 def test_potentials_far_apart_meet_tables_at_the_edge_of_the_quickest_way(states):
     """Totals beyond any float, less the one message that brought them there."""

@@ -12,7 +12,7 @@
 #pragma once
 #include "sweep.hpp"
 
-enum class Form { LINEAR, LOGS, MAX };
+enum class Form { LINEAR, LOGS, MAX, PRODUCT };  // the last for more states only: ratio.hpp
 template <class R> constexpr R NARROW_HALF = sizeof(R) == 4 ? R(17) : R(160);
 template <class R> constexpr R FAR_TOTAL = sizeof(R) == 4 ? R(52) : R(360);
 

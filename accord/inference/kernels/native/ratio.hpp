@@ -5,12 +5,18 @@
 // tables span less than NARROW: with a table of span S a message spans S, so a total below the smallest number is worth
 // less than e^(2 S - 87) of the sum it belongs to. Maxima take messages as differences of logs.
 //
+// With up to MAX_REDUCED states logs and exps can go altogether: where no node can come to believe in one state e^FAR
+// times as much as in another, a total is the product of ratios. What a message says of two states differs by the span
+// of its table at most, so the spans around a node tell, and its potentials.
+//
 //   messages [2][states - 1][lanes]
-//   totals   [rows][2][padded]          exp(total - max) ("max": total) of the sweep before; logs of the new sum
+//   totals   [rows][2][padded]          exp(total - max) ("max": total) of the sweep before; logs of the new sum;
+//                                       or products, relative to the last state, of both
 #pragma once
 #include "reduced.hpp"
 
 template <class R> constexpr R NARROW = sizeof(R) == 4 ? R(30) : R(300);
+template <class R> constexpr R FAR = sizeof(R) == 4 ? R(50) : R(380);  // FAR + NARROW, and sums of eight, are numbers
 template <class R> constexpr R UNUSED = sizeof(R) == 4 ? R(-1e30) : R(-1e300);  // total of a state that is padding
 
 // ---- between sweeps -----------------------------------------------------------------------------------------------
@@ -62,7 +68,7 @@ void advance(R* totals, const R* base, int64_t first, int64_t last, int padded) 
 
 // Messages of a block on their way to the new totals, in rows of N numbers. They are added while the next block is
 // computed: additions to memory at random and arithmetic then fill each other's gaps.
-template <class R, int N> struct Pending {
+template <class R, int N, bool PRODUCT> struct Pending {
     alignas(64) R rows[2][N * WIDTH<R>];
     alignas(64) uint32_t places[2][WIDTH<R>];
     bool filled = false;
@@ -75,7 +81,7 @@ template <class R, int N> struct Pending {
     INLINE void add_to(R* totals) {
         if (!filled) return;
 #pragma GCC unroll 2
-        for (int side = 0; side < 2; ++side) add_rows<R, N>(totals, places[side], rows[side]);
+        for (int side = 0; side < 2; ++side) add_rows<R, N, PRODUCT>(totals, places[side], rows[side]);
         filled = false;
     }
 };
@@ -115,7 +121,7 @@ INLINE Lanes<R> largest_change(int rest, const R* before, const Lanes<R>* after,
     return larger<R>(high * scale, reciprocal<R>(low * scale));
 }
 
-template <class R, int K, bool MAX, bool REDUCED>
+template <class R, int K, bool MAX, bool REDUCED, bool PRODUCT>
 void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
     constexpr int W = WIDTH<R>, P = K > 0 ? pad(K) : 0, Q = K > 0 ? pad(K - 1) : 0, ROOM = K > 0 ? P : MAX_STATES;
     const Sweep<R> s = given;  // a copy that no store can change, so that it stays in registers
@@ -128,7 +134,7 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
     const R surely = MAX ? 4 * s.enough : exp_or_infinite(4 * s.enough);
     Lanes<R> most = s.enough > 0 ? none : splat(INF<R>);
     constexpr bool SMALL = Q > 0 && Q < W;
-    Pending<R, SMALL ? Q : 1> pending;
+    Pending<R, SMALL ? Q : 1, PRODUCT> pending;
     for (int64_t block = first; block < last; ++block) {
         const uint32_t live = s.live[block];
         if (!live) continue;
@@ -223,7 +229,7 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
 #pragma GCC unroll 8
             for (int k = 0; k < rest; ++k) {
                 store(messages + (side * rest + k) * W, said[side][k]);
-                if constexpr (!MAX) said[side][k] = log(said[side][k]);
+                if constexpr (!MAX && !PRODUCT) said[side][k] = log(said[side][k]);
             }
         if (s.weights) {
             const Lanes<R> weight = load(s.weights + block * W);
@@ -232,9 +238,9 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
         }
 #pragma GCC unroll 2
         for (int side = 0; side < 2; ++side) {
-            for (int k = rest; k < written; ++k) said[side][k] = Lanes<R>{};
+            for (int k = rest; k < written; ++k) said[side][k] = splat(R(PRODUCT));
             if constexpr (SMALL) pending.put(side, places[side], said[side]);
-            else add_totals<R>(new_totals, written, places[side], said[side]);
+            else add_totals<R, PRODUCT>(new_totals, written, places[side], said[side]);
         }
     }
     pending.add_to(new_totals);

@@ -255,13 +255,14 @@ template <class R, int N> INLINE void store_rows(R* to, Lanes<R>* columns) {
 #pragma GCC unroll 16
     for (int i = 0; i < N; ++i) store(to + i * WIDTH<R>, columns[i]);
 }
-// Add them to rows of a matrix; a row may be named more than once.
-template <class R, int N> INLINE void add_rows(R* matrix, const uint32_t* places, const R* from) {
+// Add them to rows of a matrix, or multiply them by these; a row may be named more than once.
+template <class R, int N, bool MULTIPLY> INLINE void add_rows(R* matrix, const uint32_t* places, const R* from) {
     constexpr int W = WIDTH<R>;
 #pragma GCC unroll 16
     for (int l = 0; l < W; ++l) {
         R* to = row_at(matrix, places[l]);
-        store(to, load_as<Vec<R, N>>(to) + load_as<Vec<R, N>>(from + l % N * W + l / N * N));
+        const Vec<R, N> row = load_as<Vec<R, N>>(from + l % N * W + l / N * N);
+        store(to, MULTIPLY ? load_as<Vec<R, N>>(to) * row : load_as<Vec<R, N>>(to) + row);
     }
 }
 // Rows of N numbers from one vector, one after the other.

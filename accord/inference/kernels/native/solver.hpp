@@ -1,7 +1,5 @@
 // One unit of a plan, for one replica: into blocks, sweeps until it has settled, and out again.
 #pragma once
-#include <cmath>
-
 #include "storage.hpp"
 
 template <class R> class Solver : public Storage<R> {
@@ -17,7 +15,7 @@ template <class R> class Solver : public Storage<R> {
         team.wait();
         write_totals(unit, replica, team);
         team.wait();
-        if (last && team.rank == 0) tables.release(), totals.release(), base.release(), return_freed(a.edges);
+        if (last && team.rank == 0) release_all_but_messages();
         const int64_t lane = std::max({stuck[0], stuck[1], stuck[2]});
         if (lane >= 0) {
             const int64_t edge = plan.edge[unit.first_block * W + lane / 2];
@@ -31,7 +29,7 @@ template <class R> class Solver : public Storage<R> {
   private:
     using Base = Storage<R>;
     using Base::a, Base::plan, Base::K, Base::way, Base::form, Base::padded, Base::s, Base::stuck, Base::found_barred,
-        Base::found_wide, Base::tables, Base::messages, Base::weights, Base::biases, Base::base, Base::totals,
+        Base::found_wide, Base::found_far, Base::spans, Base::multiplying, Base::tables, Base::messages, Base::weights, Base::biases, Base::base, Base::totals,
         Base::residual, Base::live, Base::choose, Base::load, Base::message_numbers, Base::write_block;
     std::vector<int64_t> counts;
     std::vector<R> change;
@@ -54,17 +52,60 @@ template <class R> class Solver : public Storage<R> {
             load(unit, replica, team);
         }
         collect(unit, replica, team);
+        if (multiplying) multiply_if_near(unit, team);
+    }
+    void release_all_but_messages() {
+        tables.release(), totals.release(), base.release(), spans.release();
+        return_freed(a.edges);
     }
     // Node potentials in rows, and the totals that the first sweep starts from.
     void collect(const Unit& unit, int64_t replica, const Team& team) {
         for_tiles(unit, team, [&](int round, int tile, Tile range, int64_t) {
             if (round == 0) {
                 load_rows(unit, replica, tile);
-                for (int64_t row = unit.group_rows[tile]; row < unit.group_rows[tile + 1]; ++row)
+                for (int64_t row = unit.group_rows[tile]; row < unit.group_rows[tile + 1]; ++row) {
                     std::copy_n(base.get() + row * (s.stride / 2), s.stride / 2, new_totals(row));
+                    if (multiplying) reach(row) = potential_span(new_totals(row));
+                }
             }
-            for (int64_t b = range.first; b < range.last; ++b) collect_block(b);
+            for (int64_t b = range.first; b < range.last; ++b) {
+                collect_block(b);
+                if (multiplying) add_spans(b);
+            }
         });
+    }
+
+    // How far apart the totals of a node's states can come, in logs: kept where old totals will be.
+    R& reach(int64_t row) { return totals.get()[row * s.stride]; }
+    R potential_span(const R* logs) const {
+        R span = std::abs(logs[K - 1]);  // where it is not 0, it was -inf
+        for (int k = 0; k < K - 1; ++k) span = std::max(span, std::abs(logs[k]));
+        return span;
+    }
+    void add_spans(int64_t block) {
+        for (int side = 0; side < 2; ++side) {
+            const int32_t* ends = (side == 0 ? s.target : s.source) + block * W;
+            for (int l = 0; l < W; ++l) reach(ends[l]) += R(spans.get()[block * W + l]) / 4;
+        }
+    }
+    void multiply_if_near(const Unit& unit, const Team& team) {
+        const int64_t first = team.begin(unit.rows()), last = team.end(unit.rows());
+        for (int64_t row = first; row < last; ++row)
+            if (!(reach(row) <= FAR<R>)) found_far = true;
+        team.wait();
+        if (found_far) return;
+        if (team.rank == 0) form = Form::PRODUCT;
+        const auto exps = [](Lanes<R> x) { return exp_positive(x); };
+        replace(base.get() + first * padded, (last - first) * padded, exps);
+        replace(totals.get() + first * s.stride, (last - first) * s.stride, exps);
+        team.wait();
+    }
+    template <class F> static void replace(R* numbers, int64_t count, F by) {
+        for (; count >= W; numbers += W, count -= W) store(numbers, by(::load(numbers)));
+        alignas(64) R rest[W] = {};
+        std::copy_n(numbers, count, rest);
+        store(rest, by(::load(rest)));
+        std::copy_n(rest, count, numbers);
     }
     void load_rows(const Unit& unit, int64_t replica, int group) {
         const R* nodes = static_cast<const R*>(a.node) + replica * a.nodes * K;
@@ -82,10 +123,11 @@ template <class R> class Solver : public Storage<R> {
                 continue;
             }
             bool possible = false;
+            const R level = multiplying && from[K - 1] > -INF<R> ? from[K - 1] : R(0);
             for (int k = 0; k < K; ++k) {
                 const bool out = from[k] == -INF<R>;
                 possible |= !out;
-                to[k] = way == Way::LOGS && out ? R(0) : from[k];
+                to[k] = way == Way::LOGS && out ? R(0) : from[k] - level;
                 if (way == Way::LOGS) to[padded + k] = out;
             }
             if (!possible) note_barred_node(unit, node);
@@ -149,12 +191,19 @@ template <class R> class Solver : public Storage<R> {
     // What nodes believe, up to a constant for each. Nodes without edges have no row: they believe their potentials.
     void write_totals(const Unit& unit, int64_t replica, const Team& team) {
         if (!unit.one_graph()) {  // what had settled before the others added nothing in the last sweep
+            if (form == Form::PRODUCT) {
+                form = Form::LINEAR;
+                replace(base.get(), unit.rows() * padded, [](Lanes<R> x) { return log(x); });
+            }
             for (int64_t row = 0; row < unit.rows(); ++row)
                 std::copy_n(base.get() + row * (s.stride / 2), s.stride / 2, new_totals(row));
             for (int64_t b = 0; b < unit.blocks(); ++b) hear_block(b);
         }
         R* out = static_cast<R*>(a.totals) + replica * a.nodes * K;
-        for (int64_t row = team.begin(unit.rows()); row < team.end(unit.rows()); ++row) {
+        const int64_t first = team.begin(unit.rows()), last = team.end(unit.rows());
+        if (form == Form::PRODUCT)
+            replace(totals.get() + first * s.stride, (last - first) * s.stride, [](Lanes<R> x) { return log(x); });
+        for (int64_t row = first; row < last; ++row) {
             const int32_t node = plan.row_node[unit.first_row + row];
             if (node < 0) continue;
             const R* sum = new_totals(row);

@@ -1,5 +1,7 @@
 // Memory for one unit and one replica at a time: how tables and messages get in, lane by lane, and messages out again.
 #pragma once
+#include <cmath>
+
 #include "plan.hpp"
 #include "team.hpp"
 #include "ways.hpp"
@@ -27,6 +29,7 @@ template <class R> class Storage {
         messages.reserve(blocks * 2 * message_numbers(way) * W);
         if (a.appearance) weights.reserve(blocks * W);
         if (way == Way::BINARY) biases.reserve(blocks * 2 * W);
+        if (may_multiply(unit, way)) spans.reserve(blocks * W);
         in_logs.reserve(blocks);
         live.reserve(blocks);
         base.reserve(unit.rows() * width);
@@ -42,13 +45,14 @@ template <class R> class Storage {
     const Plan& plan;
     const int K;
     Buffer<R> tables, messages, weights, biases, base, totals, residual;
-    Buffer<uint8_t> in_logs;
+    Buffer<uint8_t> in_logs, spans;
     Buffer<uint32_t> live;
     std::vector<R> zeros;
-    std::atomic<bool> found_barred{false}, found_wide{false};
+    std::atomic<bool> found_barred{false}, found_wide{false}, found_far{false};
     Way way = Way::LOGS;
     Form form = Form::LINEAR;
     int padded = 0;
+    bool multiplying = false;  // totals are to be products, as far as is known
     // Lanes without a state left: found in even sweeps, in odd sweeps (a fast thread may be one sweep ahead of a slow
     // one, which must not see what comes next), and before the first.
     int64_t stuck[3] = {-1, -1, -1};
@@ -57,13 +61,21 @@ template <class R> class Storage {
     int table_numbers(Way way) const {
         return way == Way::BINARY ? 1 : way == Way::REDUCED ? (K - 1) * (K - 1) : K * K;
     }
+    // Whether totals may be products, if spans allow. Weights would be powers; what waits for memory gains nothing.
+    bool may_multiply(const Unit& unit, Way way) const {
+        if (a.best || a.appearance || a.start || K > MAX_REDUCED) return false;
+        return (way == Way::REDUCED || way == Way::RATIO) && totals_bytes(unit, way) <= OWN_CACHE;
+    }
+    int64_t totals_bytes(const Unit& unit, Way way) const {
+        return unit.rows() * 2 * (way == Way::LOGS ? 2 : 1) * padded_states(K, way) * int64_t(sizeof(R));
+    }
     int message_numbers(Way way) const { return way == Way::LOGS ? K : K - 1; }
 
     // ---- in
 
     void choose(const Unit& unit, Way new_way, Form new_form) {
         way = new_way, form = new_form;
-        found_barred = found_wide = false;
+        found_barred = found_wide = found_far = false;
         reserve(unit, way);
         padded = padded_states(K, way);
         s.states = K, s.padded = padded, s.stride = 2 * (way == Way::LOGS ? 2 : 1) * padded;
@@ -72,7 +84,8 @@ template <class R> class Storage {
         s.weights = a.appearance ? weights.get() : nullptr, s.biases = biases.get();
         s.in_logs = in_logs.get(), s.live = live.get(), s.edges = plan.edge.data() + unit.first_block * W;
         s.damping = R(a.damping);
-        s.prefetch = unit.rows() * s.stride * int64_t(sizeof(R)) > OWN_CACHE;
+        s.prefetch = totals_bytes(unit, way) > OWN_CACHE;
+        multiplying = may_multiply(unit, way);
     }
 
     void load(const Unit& unit, int64_t replica, const Team& team) {
@@ -130,6 +143,7 @@ template <class R> class Storage {
             read_columns(rows, n, K * K, columns);
             for (int k = 0; k < W && n + k < K * K; ++k) put(columns[k]);
         }
+        keep_spans(block, high - low);
         if (!a.best) {
             const bool wide = way == Way::LOGS && any<R>(high - low > WIDEST<R>);
             in_logs.get()[block] = wide;
@@ -140,6 +154,12 @@ template <class R> class Storage {
             }
         }
         return {any<R>(forbidden), any<R>(high - low > NARROW<R>)};
+    }
+    // In quarters, rounded up, so that a byte will do.
+    void keep_spans(int64_t block, Lanes<R> span) {
+        if (!multiplying) return;
+        const Mask<R> quarters = __builtin_convertvector(smaller<R>(4 * span, splat(R(254))), Mask<R>) + 1;
+        for (int l = 0; l < W; ++l) spans.get()[block * W + l] = uint8_t(quarters[l]);
     }
     Kind load_half(int64_t block, const R* const* rows, R* table) {
         Lanes<R> p[4];
@@ -168,6 +188,7 @@ template <class R> class Storage {
             high = larger<R>(high, p[n]), low = smaller<R>(low, p[n]);
         }
         wide = high - low > NARROW<R>;
+        keep_spans(block, high - low);
         for (int k = 0; k < last; ++k) {
             store(bias + k * W, p[last * K + k] - p[last * K + last]);
             store(bias + (last + k) * W, p[k * K + last] - p[last * K + last]);

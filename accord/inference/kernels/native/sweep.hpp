@@ -66,15 +66,16 @@ INLINE void gather_totals(const R* totals, int padded, const uint32_t* places, L
         for (int k = 0; k < padded; k += W) gather<R, W>(totals + k, places, out + k);
 }
 
-// Add to whole rows; a row may be named more than once. Spoils the columns.
-template <class R> INLINE void add_totals(R* totals, int count, const uint32_t* places, Lanes<R>* columns) {
+// Add to whole rows, or multiply them; a row may be named more than once. Spoils the columns.
+template <class R, bool MULTIPLY = false>
+INLINE void add_totals(R* totals, int count, const uint32_t* places, Lanes<R>* columns) {
     constexpr int W = WIDTH<R>;
     for (int k = 0; k < count; k += W) {
         transpose<R, W>(columns + k);
 #pragma GCC unroll 16
         for (int l = 0; l < W; ++l) {
             R* to = row_at(totals + k, places[l]);
-            store(to, load(to) + columns[k + l]);
+            store(to, MULTIPLY ? load(to) * columns[k + l] : load(to) + columns[k + l]);
         }
     }
 }

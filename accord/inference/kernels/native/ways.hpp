@@ -27,23 +27,28 @@ template <class R> struct Kernel {
     void (*advance)(R* totals, const R* base, int64_t first, int64_t last, int padded);
 };
 template <class R, Form FORM> Kernel<R> binary_kernel() { return {sweep_binary<R, FORM>, advance_binary<R, FORM>}; }
-template <class R, int K, bool MAX> Kernel<R> ratio_kernel(Way way) {
-    constexpr auto advance_rows = advance<R, K == 0 ? 0 : pad(K), MAX>;
+template <class R, int K, bool MAX, bool PRODUCT> Kernel<R> ratio_kernel(Way way) {
+    constexpr auto advance_rows = advance<R, K == 0 ? 0 : pad(K), MAX || PRODUCT>;
     if constexpr (K > 0)
-        if (way == Way::REDUCED) return {sweep_ratios<R, K, MAX, true>, advance_rows};
-    return {sweep_ratios<R, K, MAX, false>, advance_rows};
+        if (way == Way::REDUCED) return {sweep_ratios<R, K, MAX, true, PRODUCT>, advance_rows};
+    return {sweep_ratios<R, K, MAX, false, PRODUCT>, advance_rows};
+}
+template <class R, int K, bool MAX> Kernel<R> ratio_kernel(Way way, Form form) {
+    if constexpr (!MAX && K > 0)
+        if (form == Form::PRODUCT) return ratio_kernel<R, K, false, true>(way);
+    return ratio_kernel<R, K, MAX, false>(way);
 }
 template <class R, bool MAX> Kernel<R> kernel_for(int states, Way way, Form form) {
     if (way == Way::LOGS) return {sweep_logs<R, MAX>, advance<R, 0, true>};
     switch (states) {
         case 2: return MAX ? binary_kernel<R, Form::MAX>()
                            : form == Form::LINEAR ? binary_kernel<R, Form::LINEAR>() : binary_kernel<R, Form::LOGS>();
-        case 3: return ratio_kernel<R, 3, MAX>(way);
-        case 4: return ratio_kernel<R, 4, MAX>(way);
-        case 5: return ratio_kernel<R, 5, MAX>(way);
-        case 6: return ratio_kernel<R, 6, MAX>(way);
-        case 7: return ratio_kernel<R, 7, MAX>(way);
-        case 8: return ratio_kernel<R, 8, MAX>(way);
-        default: return ratio_kernel<R, 0, MAX>(way);
+        case 3: return ratio_kernel<R, 3, MAX>(way, form);
+        case 4: return ratio_kernel<R, 4, MAX>(way, form);
+        case 5: return ratio_kernel<R, 5, MAX>(way, form);
+        case 6: return ratio_kernel<R, 6, MAX>(way, form);
+        case 7: return ratio_kernel<R, 7, MAX>(way, form);
+        case 8: return ratio_kernel<R, 8, MAX>(way, form);
+        default: return ratio_kernel<R, 0, MAX>(way, form);
     }
 }

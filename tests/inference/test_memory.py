@@ -107,6 +107,7 @@ def test_small_calls_say_nothing(caplog, monkeypatch):
 @pytest.mark.parametrize("replicas", [(), (2,)])
 def test_a_plan_for_the_gpu_fits_what_was_said(states, replicas):
     field = random_field(nodes=2000, edges=9000, states=states, replicas=replicas, dtype=torch.float32)
+    field = field.to("cuda" if torch.cuda.is_available() else "cpu")
     problem = _problem(field, PropagationOptions(max_sweeps=3, tolerance=0.0), None)
     held = sum(part.numel() * part.element_size() for part in make_plan(problem).memory if part is not None)
     assert held < planned_bytes(problem) < 1.6 * held

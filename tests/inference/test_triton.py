@@ -152,18 +152,18 @@ def test_two_states_by_ratios_at_the_extremes(driver, semiring):
 
 def test_ratios_are_for_two_states_without_infinities():
     """Infinite ratios cannot be taken out of a total again: one -inf anywhere, and there are rows of two."""
-    field = random_field(6, 8, 2)
-    problem = problem_of(field)
-    start = torch.zeros(1, 16, 2, dtype=torch.float64)
+    problem = problem_of(random_field(6, 8, 2).to(DEVICE))
+    start = torch.zeros(1, 16, 2, dtype=torch.float64, device=DEVICE)
 
     def form_of(**changed):
         return _triton_plan.make_plan(dataclasses.replace(problem, **changed)).form
 
     assert form_of().ratios and form_of(start=start).ratios
     for name, values in (("node", problem.node), ("edge", problem.edge), ("start", start)):
-        form = form_of(**{name: values.flatten().index_fill(0, torch.tensor(5), -torch.inf).view_as(values)})
+        fifth = torch.tensor(5, device=DEVICE)
+        form = form_of(**{name: values.flatten().index_fill(0, fifth, -torch.inf).view_as(values)})
         assert not form.ratios and form.numbers == form.padded == 2
-    assert not _triton_plan.make_plan(problem_of(random_field(6, 8, 3))).form.ratios
+    assert not _triton_plan.make_plan(problem_of(random_field(6, 8, 3).to(DEVICE))).form.ratios
 
 
 @pytest.mark.parametrize("states", [2, 3])

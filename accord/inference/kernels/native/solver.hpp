@@ -29,8 +29,8 @@ template <class R> class Solver : public Storage<R> {
   private:
     using Base = Storage<R>;
     using Base::a, Base::plan, Base::K, Base::way, Base::form, Base::padded, Base::s, Base::stuck, Base::found_barred,
-        Base::found_wide, Base::found_far, Base::spans, Base::multiplying, Base::tables, Base::messages, Base::weights, Base::biases, Base::base, Base::totals,
-        Base::residual, Base::live, Base::choose, Base::load, Base::message_numbers, Base::write_block;
+        Base::found_wide, Base::found_far, Base::multiplying, Base::spans, Base::tables, Base::messages, Base::weights,
+        Base::biases, Base::base, Base::totals, Base::residual, Base::live, Base::choose, Base::load, Base::message_numbers, Base::write_block;
     std::vector<int64_t> counts;
     std::vector<R> change;
 
@@ -75,6 +75,8 @@ template <class R> class Solver : public Storage<R> {
         });
     }
 
+    // ---- products
+
     // How far apart the totals of a node's states can come, in logs: kept where old totals will be.
     R& reach(int64_t row) { return totals.get()[row * s.stride]; }
     R potential_span(const R* logs) const {
@@ -88,6 +90,7 @@ template <class R> class Solver : public Storage<R> {
             for (int l = 0; l < W; ++l) reach(ends[l]) += R(spans.get()[block * W + l]) / 4;
         }
     }
+    // Totals and potentials become products, if none can overflow.
     void multiply_if_near(const Unit& unit, const Team& team) {
         const int64_t first = team.begin(unit.rows()), last = team.end(unit.rows());
         for (int64_t row = first; row < last; ++row)
@@ -107,6 +110,9 @@ template <class R> class Solver : public Storage<R> {
         store(rest, by(::load(rest)));
         std::copy_n(rest, count, numbers);
     }
+
+    // ---- potentials and messages to start from
+
     void load_rows(const Unit& unit, int64_t replica, int group) {
         const R* nodes = static_cast<const R*>(a.node) + replica * a.nodes * K;
         const int64_t width = s.stride / 2;

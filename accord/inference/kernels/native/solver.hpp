@@ -30,7 +30,8 @@ template <class R> class Solver : public Storage<R> {
     using Base = Storage<R>;
     using Base::a, Base::plan, Base::K, Base::way, Base::form, Base::padded, Base::s, Base::stuck, Base::found_barred,
         Base::found_wide, Base::found_far, Base::multiplying, Base::spans, Base::tables, Base::messages, Base::weights,
-        Base::biases, Base::base, Base::totals, Base::residual, Base::live, Base::choose, Base::load, Base::message_numbers, Base::write_block;
+        Base::biases, Base::base, Base::totals, Base::residual, Base::live, Base::choose, Base::load,
+        Base::message_numbers, Base::write_block;
     std::vector<int64_t> counts;
     std::vector<R> change;
 
@@ -287,7 +288,7 @@ template <class R> class Solver : public Storage<R> {
         int64_t moving = graphs;
         s.residual = residual.get(), s.residual_step = W, s.stuck = &stuck[0];
         for (int64_t done = 1; done <= a.max_sweeps && moving > 0 && std::max(stuck[0], stuck[2]) < 0; ++done) {
-            // As with one graph: of the last sweep, or of a graph's last, the change is told, else whether there is one.
+            // As with one graph: of the last sweep of all, or of a graph, the change is told, else whether there is one.
             s.enough = done < a.max_sweeps ? R(a.tolerance) : INF<R>;
             advance_group(kernel, unit, 0);
             std::fill_n(residual.get(), blocks * W, R(0));

@@ -96,7 +96,7 @@ def planned_bytes(problem: Problem) -> int:
         making += 1  # the appearance
         messages += 1  # and once more, in its new order
     if not problem.edge[0].is_contiguous():
-        making += states**2
+        making += states**2  # a copy that is
     if sorts_edges(problem):
         order = 4 * 8  # that order, and the sort
     started = 0 if problem.start is None else 2 * states  # messages in logs that sum to one

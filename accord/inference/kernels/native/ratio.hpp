@@ -181,7 +181,7 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
         }
 
         if (beside ? s.enough > 0 : most[0] < INF<R>) {
-            Lanes<R> high[2] = {none, none}, low[2] = {none, none}, above[2], beyond[2];
+            Lanes<R> high[2] = {none, none}, low[2] = {none, none}, above[2];
             if (beside) most = none;
 #pragma GCC unroll 2
             for (int side = 0; side < 2; ++side) {
@@ -192,14 +192,16 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
                     high[side] = larger<R>(high[side], step), low[side] = smaller<R>(low[side], step);
                 }
                 above[side] = MAX ? high[side] - low[side] - most : high[side] - low[side] * most;
-                beyond[side] = MAX ? high[side] - low[side] - surely : high[side] - low[side] * surely;
             }
             // No log-message changes by more than the ratios do among themselves: most blocks cannot raise the maximum.
             const Lanes<R> raised = larger<R>(above[0], above[1]);
             bool look = any_above<R>(raised, Lanes<R>{});
             if (beside) {
                 // Nor does it change by less than half of that: where a quarter is enough, no more need be known.
-                const Mask<R> surely_enough = larger<R>(beyond[0], beyond[1]) > R(0);
+                const auto beyond = [&](int side) {
+                    return MAX ? high[side] - low[side] - surely : high[side] - low[side] * surely;
+                };
+                const Mask<R> surely_enough = larger<R>(beyond(0), beyond(1)) > R(0);
                 look = look && any<R>((raised > R(0)) & ~surely_enough & lanes_of<R>(live));
                 if (!look) store(s.residual + block * W, surely_enough ? splat(INF<R>) : Lanes<R>{});
             }

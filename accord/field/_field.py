@@ -72,7 +72,7 @@ class PairwiseField:
         """How many values a label can take."""
         return int(self.node.shape[-1])
 
-    @property
+    @cached_property
     def replicas(self) -> torch.Size:
         """Common shape of the replica axes; empty for an ordinary field."""
         return broadcast_replicas("PairwiseField", node=self.node.shape[:-2], edge=self.edge.shape[:-3])

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from accord.errors import FieldError, InputTypeError, OptionError
 from accord.field import LARGEST_POTENTIAL, PairwiseField
-from accord.graphs import Arcs, check_numbers, check_tensor
+from accord.graphs import Arcs, check_number, check_numbers, check_tensor
 from accord.inference._appearance import spanning_tree_probabilities
 from accord.inference._beliefs import Beliefs, check_feasible
 from accord.inference._options import DEFAULT_SWEEPS, DEFAULT_TOLERANCE, PropagationOptions, Schedule, Semiring
@@ -92,11 +92,13 @@ def _problem(field: PairwiseField, options: PropagationOptions, start: Beliefs |
         # nodes, so that most graphs need not be peeled to know.
         forest = field.num_edges < field.num_nodes and field.peeling.is_forest
         sweeps = max(DEFAULT_SWEEPS, 2 * len(field.peeling.rounds) + 2 if forest else 0)
+    appearance, weighted = _appearance(field, options.edge_appearance)
     return Problem(
         arcs=Arcs.along(field.edge_index),
         node=node,
         edge=edge,
-        appearance=_appearance(field, options.edge_appearance),
+        appearance=appearance,
+        weighted=weighted,
         edge_graph=_edge_graph(field),
         num_graphs=field.num_graphs,
         semiring=options.semiring,
@@ -116,8 +118,8 @@ def _edge_graph(field: PairwiseField) -> Tensor:
     return field.graph[field.edge_index[0]]
 
 
-def _appearance(field: PairwiseField, choice: float | Tensor | str) -> Tensor:
-    """Edge appearance probabilities as [R or 1, edges]."""
+def _appearance(field: PairwiseField, choice: float | Tensor | str) -> tuple[Tensor, bool]:
+    """Edge appearance probabilities as [R or 1, edges], and whether any may be less than 1."""
     like = field.edge
     if isinstance(choice, str):
         if choice != "spanning":
@@ -125,27 +127,33 @@ def _appearance(field: PairwiseField, choice: float | Tensor | str) -> Tensor:
                 f"propagate: edge_appearance {choice!r} is unknown. Give a number in (0, 1], a tensor [edges] or "
                 "'spanning'."
             )
-        return spanning_tree_probabilities(field.edge_index, field.num_nodes).to(like)[None]
-    values = check_numbers(choice, "edge_appearance", "propagate", like)
-    if values.dim() and (values.shape[-1] != field.num_edges or values.shape[:-1] not in (field.replicas, ())):
+        return spanning_tree_probabilities(field.edge_index, field.num_nodes).to(like)[None], True
+    if isinstance(choice, Tensor):
+        values = check_numbers(choice, "edge_appearance", "propagate", like)
+        if values.dim() and (values.shape[-1] != field.num_edges or values.shape[:-1] not in (field.replicas, ())):
+            raise OptionError(
+                f"propagate: edge_appearance has shape {list(values.shape)}, but [edges] = [{field.num_edges}] is "
+                "needed. Give one number for all edges, or one for each column of edge_index."
+            )
+        lowest, highest = torch.stack(values.detach().aminmax()).tolist() if values.numel() else (1.0, 1.0)
+    else:
+        # Rounded as on the device, but looked at here: a look there would wait for all that goes on.
+        number = check_number(choice, "edge_appearance", "propagate")
+        lowest = highest = torch.tensor(number, dtype=like.dtype).item()
+        values = like.new_full((1,), lowest)
+    if not (lowest > 0 and highest <= 1):
         raise OptionError(
-            f"propagate: edge_appearance has shape {list(values.shape)}, but [edges] = [{field.num_edges}] is needed. "
-            "Give one number for all edges, or one for each column of edge_index."
+            f"propagate: edge_appearance must lie in (0, 1], got values from {lowest} to {highest}. "
+            "1 is plain propagation."
         )
-    if not bool(((values > 0) & (values <= 1)).all()):
-        raise OptionError(
-            f"propagate: edge_appearance must lie in (0, 1], got values from {float(values.detach().min())} to "
-            f"{float(values.detach().max())}. 1 is plain propagation."
-        )
-    _check_quotients(field.edge.detach(), values.detach())
-    if values.dim() <= 1:
-        return values.expand(1, field.num_edges)
-    return values.reshape(field.replicas.numel(), field.num_edges)
+    _check_quotients(field.edge.detach(), lowest)
+    many = values.dim() > 1
+    values = values.reshape(field.replicas.numel(), field.num_edges) if many else values.expand(1, field.num_edges)
+    return values, lowest < 1
 
 
-def _check_quotients(edge: Tensor, appearance: Tensor) -> None:
+def _check_quotients(edge: Tensor, smallest: float) -> None:
     """Refuse appearance probabilities so small that the potentials divided by them overflow."""
-    smallest = float(appearance.min()) if appearance.numel() else 1.0
     if smallest < 1 and edge.numel():
         largest = float(edge.masked_fill(edge == -torch.inf, 0.0).abs().max())
         if largest > smallest * LARGEST_POTENTIAL[edge.dtype]:

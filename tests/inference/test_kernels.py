@@ -170,6 +170,22 @@ def test_same_as_reference(fast, field, damping, appearance, tolerance, semiring
     assert_same(field, fast, semiring=semiring, **options)
 
 
+def test_one_edge_that_may_be_missing_is_noticed(fast):
+    field = random_field(20, 45, 3)
+    appearance = torch.ones(45, dtype=torch.float64)
+    plain = propagate(field, edge_appearance=appearance, backend=fast)
+    assert not plain.problem.weighted
+    assert_close(plain.node, propagate(field, backend="reference").node, **EXACT)
+    appearance[7] = 0.5
+    assert_same(field, fast, edge_appearance=appearance, max_sweeps=20)
+
+
+def test_a_number_that_rounds_to_one_is_plain_propagation(fast):
+    field, nearly = random_field(20, 45, 3), 1 - 1e-12
+    assert not propagate(field.to(torch.float32), edge_appearance=nearly, backend=fast).problem.weighted
+    assert propagate(field, edge_appearance=nearly, backend=fast).problem.weighted
+
+
 @settings(max_examples=60)
 @given(
     field=fields(max_nodes=7, max_states=4, barred=0.1),

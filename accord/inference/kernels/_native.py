@@ -122,7 +122,6 @@ def solve(problem: Problem) -> Solution:
     residual = node.new_zeros(replicas, problem.num_graphs)
     sweeps = torch.zeros(replicas, problem.num_graphs, dtype=torch.long)
     appearance = problem.appearance.detach()
-    weighted = bool((appearance != 1).any())
     work = replicas * num_edges * (states + 8) ** 2 * max(problem.max_sweeps, 1)
     # Named, so that no tensor is freed while the kernel reads it.
     inputs = {
@@ -131,7 +130,7 @@ def solve(problem: Problem) -> Solution:
         "graph": problem.edge_graph.contiguous() if problem.num_graphs > 1 else None,
         "node": node.contiguous(),
         "edge": edge.contiguous(),
-        "appearance": appearance.contiguous() if weighted else None,
+        "appearance": appearance.contiguous() if problem.weighted else None,
         "start": None if problem.start is None else problem.start.detach().contiguous(),
     }
     arguments = _Arguments(

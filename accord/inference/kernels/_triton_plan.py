@@ -42,7 +42,6 @@ class _Facts(NamedTuple):
 
     barred: bool
     span: float
-    weighted: bool
     largest_graph: int
     sorted: bool  # edges of a graph lie together
     in_runs: bool  # edges come by source
@@ -55,11 +54,11 @@ def make_plan(problem: Problem) -> Plan:
     num_edges = problem.edge.shape[-3]
     edge_graph = problem.edge_graph
     if problem.num_graphs == 1:
-        edge_graph, sizes = edge_graph[:1], torch.tensor([num_edges], device=edge_graph.device)
+        sizes = edge_graph.new_full((1,), num_edges)
     else:
         sizes = torch.bincount(edge_graph, minlength=problem.num_graphs)
     low, high = problem.edge.detach().flatten(-2).aminmax(dim=-1)
-    facts = _look(problem, low, high, edge_graph, sizes)
+    facts = _look(problem, low, high, sizes)
     del low
     form = _form(problem, facts)
     order = rank = groups = None
@@ -92,7 +91,7 @@ def planned_bytes(problem: Problem) -> int:
     if states > UNROLLED:
         tables, messages = (wide * _whole_vectors(states, each) for wide in (states, 3))  # one not yet normalised
     making, order = 1, 0  # a maximum an edge
-    if problem.appearance.stride(-1) != 0 or bool((problem.appearance[..., :1] != 1).any()):
+    if problem.weighted:
         making += 1  # the appearance
         messages += 1  # and once more, in its new order
     if not problem.edge[0].is_contiguous():
@@ -122,15 +121,19 @@ def _node_graph(problem: Problem) -> Tensor:
     return torch.where(known < 0, known.cummax(0).values, known).clamp(min=0)
 
 
-def _look(problem: Problem, low: Tensor, high: Tensor, edge_graph: Tensor, sizes: Tensor) -> _Facts:
-    node, appearance = problem.node.detach(), problem.appearance.detach()
-    lowest = torch.minimum(low.amin(), node.amin())
+def _look(problem: Problem, low: Tensor, high: Tensor, sizes: Tensor) -> _Facts:
+    lowest = torch.minimum(low.amin(), problem.node.detach().amin())
     if problem.start is not None:
         lowest = torch.minimum(lowest, problem.start.detach().amin())
-    facts = [lowest == -torch.inf, ((high - low) / appearance).amax(), (appearance != 1).any(), sizes.amax()]
-    facts += [(edge_graph.diff() >= 0).all(), (problem.arcs.edge_index[0].diff() >= 0).all()]
-    barred, span, weighted, largest, ordered, in_runs = torch.stack([fact.double() for fact in facts]).tolist()
-    return _Facts(bool(barred), span, bool(weighted), int(largest), bool(ordered), bool(in_runs))
+    spans = high - low
+    if problem.weighted:
+        spans = spans / problem.appearance.detach()
+    facts = [lowest, spans.amax(), (problem.arcs.edge_index[0].diff() >= 0).all()]
+    if problem.num_graphs > 1:
+        facts += [sizes.amax(), (problem.edge_graph.diff() >= 0).all()]
+    lowest, span, in_runs, *graphs = torch.stack([fact.double() for fact in facts]).tolist()
+    largest, ordered = graphs or (problem.arcs.num_edges, True)
+    return _Facts(lowest == -torch.inf, span, int(largest), bool(ordered), bool(in_runs))
 
 
 def _small(problem: Problem) -> int:
@@ -188,7 +191,7 @@ def _form(problem: Problem, facts: _Facts) -> Form:
         best=best,
         linear=linear,
         barred=facts.barred,
-        weighted=facts.weighted,
+        weighted=problem.weighted,
         damped=problem.damping != 0,
         many=problem.num_graphs > 1,
         runs=atomic

@@ -84,6 +84,7 @@ def make_problem(name: str, semiring: str, sweeps: int, tolerance: float = 0.0) 
         edge=0.5 * torch.randn(1, edges, states, states, generator=generator),
         appearance=torch.ones(1, edges),
         weighted=False,
+        node_graph=graph,
         edge_graph=graph[index[0]],
         num_graphs=int(graph[-1]) + 1,
         semiring=semiring,

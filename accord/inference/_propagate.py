@@ -99,6 +99,7 @@ def _problem(field: PairwiseField, options: PropagationOptions, start: Beliefs |
         edge=edge,
         appearance=appearance,
         weighted=weighted,
+        node_graph=field.graph,
         edge_graph=_edge_graph(field),
         num_graphs=field.num_graphs,
         semiring=options.semiring,

@@ -19,6 +19,7 @@ class Problem:
     edge: Tensor  # [R, edges, states, states]
     appearance: Tensor  # [R or 1, edges]: 1 is plain propagation
     weighted: bool  # it may be less somewhere
+    node_graph: Tensor  # [nodes]: which graph a node belongs to
     edge_graph: Tensor  # [edges]: which graph an edge belongs to; for a single graph, a view of one 0
     num_graphs: int
     semiring: str

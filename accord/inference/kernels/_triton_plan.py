@@ -43,7 +43,8 @@ class _Facts(NamedTuple):
     barred: bool
     span: float
     largest_graph: int
-    sorted: bool  # edges of a graph lie together
+    edges_sorted: bool  # those of a graph lie together
+    nodes_sorted: bool
     in_runs: bool  # edges come by source
 
 
@@ -51,12 +52,7 @@ def make_plan(problem: Problem) -> Plan:
     """Lay out a problem that has edges."""
     if problem.start is not None:  # first, since what it takes meanwhile is more than what it leaves
         problem = replace(problem, start=normalise(problem.start.detach(), problem.semiring))
-    num_edges = problem.edge.shape[-3]
-    edge_graph = problem.edge_graph
-    if problem.num_graphs == 1:
-        sizes = edge_graph.new_full((1,), num_edges)
-    else:
-        sizes = torch.bincount(edge_graph, minlength=problem.num_graphs)
+    sizes = _sizes(problem)
     low, high = problem.edge.detach().flatten(-2).aminmax(dim=-1)
     facts = _look(problem, low, high, sizes)
     del low
@@ -65,10 +61,10 @@ def make_plan(problem: Problem) -> Plan:
     if form.runs and not facts.in_runs:
         order = problem.arcs.edge_index[0].argsort()
     if facts.largest_graph <= _small(problem):
-        if not facts.sorted:
-            order = edge_graph.argsort(stable=True)
-        node_graph = _node_graph(problem)
-        if bool((node_graph.diff() < 0).any()):
+        if not facts.edges_sorted:
+            order = problem.edge_graph.argsort(stable=True)
+        node_graph = problem.node_graph
+        if not facts.nodes_sorted:
             node_graph, by_graph = node_graph.sort(stable=True)
             rank = torch.empty_like(by_graph)
             rank[by_graph] = torch.arange(len(by_graph), device=by_graph.device)
@@ -113,12 +109,12 @@ def planned_bytes(problem: Problem) -> int:
     return edges + ends + nodes + (num_edges * ORDER_BYTES if in_order else 0)
 
 
-def _node_graph(problem: Problem) -> Tensor:
-    """Which graph a node belongs to; nodes without arcs go with those before them, so that they keep the order."""
-    known = torch.full((problem.node.shape[1],), -1, device=problem.node.device)
-    for ends in problem.arcs.edge_index:
-        known[ends] = problem.edge_graph
-    return torch.where(known < 0, known.cummax(0).values, known).clamp(min=0)
+def _sizes(problem: Problem) -> Tensor:
+    """Edges of each graph; not by bincount, which waits for the device."""
+    if problem.num_graphs == 1:
+        return problem.edge_graph.new_full((1,), problem.arcs.num_edges)
+    ones = problem.edge_graph.new_ones(1).expand_as(problem.edge_graph)
+    return problem.edge_graph.new_zeros(problem.num_graphs).scatter_add_(0, problem.edge_graph, ones)
 
 
 def _look(problem: Problem, low: Tensor, high: Tensor, sizes: Tensor) -> _Facts:
@@ -130,10 +126,10 @@ def _look(problem: Problem, low: Tensor, high: Tensor, sizes: Tensor) -> _Facts:
         spans = spans / problem.appearance.detach()
     facts = [lowest, spans.amax(), (problem.arcs.edge_index[0].diff() >= 0).all()]
     if problem.num_graphs > 1:
-        facts += [sizes.amax(), (problem.edge_graph.diff() >= 0).all()]
+        facts += [sizes.amax(), *((graph.diff() >= 0).all() for graph in (problem.edge_graph, problem.node_graph))]
     lowest, span, in_runs, *graphs = torch.stack([fact.double() for fact in facts]).tolist()
-    largest, ordered = graphs or (problem.arcs.num_edges, True)
-    return _Facts(lowest == -torch.inf, span, int(largest), bool(ordered), bool(in_runs))
+    largest, edges_sorted, nodes_sorted = graphs or (problem.arcs.num_edges, True, True)
+    return _Facts(lowest == -torch.inf, span, int(largest), bool(edges_sorted), bool(nodes_sorted), bool(in_runs))
 
 
 def _small(problem: Problem) -> int:
@@ -227,7 +223,7 @@ def _groups(sizes: Tensor, node_graph: Tensor, largest: int, form: Form) -> Tens
     before = sizes.cumsum(0) - sizes
     # So many that the last graph of a group still ends within the block, where graphs are small enough.
     group = before // max(form.width - largest + 1, form.width // 4, 1)
-    first_graph = torch.cat([group.diff(prepend=group[:1] - 1).nonzero().flatten(), group.new_tensor([len(sizes)])])
+    first_graph = torch.cat([group.diff(prepend=group[:1] - 1).nonzero().flatten(), group.new_full((1,), len(sizes))])
     edge_bounds = torch.cat([before, sizes.sum()[None]])[first_graph]
     node_bounds = torch.searchsorted(node_graph, first_graph)
     return torch.stack([edge_bounds, node_bounds, first_graph]).int().contiguous()

@@ -140,7 +140,7 @@ def _appearance(field: PairwiseField, choice: float | Tensor | str) -> tuple[Ten
     else:
         # Rounded as on the device, but looked at here: a look there would wait for all that goes on.
         number = check_number(choice, "edge_appearance", "propagate")
-        lowest = highest = torch.tensor(number, dtype=like.dtype).item()
+        lowest = highest = torch.tensor(number, dtype=like.dtype, device="cpu").item()
         values = like.new_full((1,), lowest)
     if not (lowest > 0 and highest <= 1):
         raise OptionError(

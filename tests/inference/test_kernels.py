@@ -291,6 +291,17 @@ def test_the_same_bits_every_time_and_for_any_number_of_threads(fast, states):
         torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize("graphs", [1, 2])
+def test_torch_may_make_tensors_elsewhere_by_default(backend, graphs):
+    """What a kernel writes to by its address had better be where the field is."""
+    field = random_field(20, 40, 3, graphs=graphs)
+    there = propagate(field, backend=backend, edge_appearance=0.9)
+    with torch.device("meta"):
+        beliefs = propagate(field, backend=backend, edge_appearance=0.9)
+    assert_close(beliefs.node, there.node, **EXACT)
+    assert torch.equal(beliefs.sweeps, there.sweeps)
+
+
 def test_the_input_is_left_alone(fast):
     field = random_field(20, 40, 3)
     node, edge = field.node.clone(), field.edge.clone()

@@ -249,6 +249,13 @@ def test_tables_may_lie_anyhow(states, edges):
         check(each.with_potentials(edge=each.edge * 100.0), {"rtol": 0, "atol": 1e-8}, max_sweeps=1, tolerance=0.0)
 
 
+def test_graph_numbers_may_lie_apart():
+    field = random_field(24, 40, 3, graphs=4)
+    apart = torch.stack([field.graph, field.graph], 1)[:, 0]
+    assert not apart.is_contiguous()
+    check(PairwiseField(field.edge_index, field.node, field.edge, apart, 4), max_sweeps=2, tolerance=0.0)
+
+
 def test_same_on_more_than_one_block(driver):
     field = random_field(150, 300, 2, scale=0.5)
     generator = torch.Generator().manual_seed(1)

@@ -120,7 +120,7 @@ def solve(problem: Problem) -> Solution:
     messages = node.new_empty(replicas, 2 * num_edges, states)
     totals = node.clone(memory_format=torch.contiguous_format)
     residual = node.new_zeros(replicas, problem.num_graphs)
-    sweeps = torch.zeros(replicas, problem.num_graphs, dtype=torch.long)
+    sweeps = torch.zeros_like(residual, dtype=torch.long)
     appearance = problem.appearance.detach()
     work = replicas * num_edges * (states + 8) ** 2 * max(problem.max_sweeps, 1)
     # Named, so that no tensor is freed while the kernel reads it.

@@ -63,7 +63,7 @@ def make_plan(problem: Problem) -> Plan:
     if facts.largest_graph <= _small(problem):
         if not facts.edges_sorted:
             order = problem.edge_graph.argsort(stable=True)
-        node_graph = problem.node_graph
+        node_graph = problem.node_graph.contiguous()
         if not facts.nodes_sorted:
             node_graph, by_graph = node_graph.sort(stable=True)
             rank = torch.empty_like(by_graph)

@@ -18,7 +18,7 @@ class Problem:
     node: Tensor  # [R, nodes, states]
     edge: Tensor  # [R, edges, states, states]
     appearance: Tensor  # [R or 1, edges]: 1 is plain propagation
-    weighted: bool  # it may be less somewhere
+    weighted: bool  # whether any appearance may be less than 1
     node_graph: Tensor  # [nodes]: which graph a node belongs to
     edge_graph: Tensor  # [edges]: which graph an edge belongs to; for a single graph, a view of one 0
     num_graphs: int

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from accord.app.demo import EPOCHS, GNN_ENCODER, GNN_NODE, RECIPE, TEST, TRAIN, VAL
+from accord.app.commands.demo import EPOCHS, GNN_ENCODER, GNN_NODE, RECIPE, TEST, TRAIN, VAL
 from accord.app.labelling import label_graphs
 from accord.app.scoring import score_parts
 from accord.app.settings import override_recipe

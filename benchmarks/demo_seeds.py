@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from accord.app.demo import TITLES, run_demo
+from accord.app.commands.demo import TITLES, run_demo
 from accord.app.labelling import TITLES as PART_TITLES
 
 OUT = Path(__file__).parent.parent / "results" / "demo" / "seeds.md"

@@ -12,10 +12,12 @@ from unittest import mock
 import torch
 from torch import Tensor
 
-from accord.encoders import GAT, LinearScorer, Noise, _attention, _operators
+from accord.encoders import GAT, LinearScorer, Noise
+from accord.encoders.replica import _attention, _operators
 from accord.graphs import GraphBatch
-from accord.learning import EdgePart, ProxyObjective, Replicas, _fused_edge_loss, edge_loss, node_loss
-from accord.learning._parts import edge_noise
+from accord.learning import EdgePart, ProxyObjective, Replicas, edge_loss, node_loss
+from accord.learning.objectives import _fused_edge_loss
+from accord.learning.objectives._parts import edge_noise
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

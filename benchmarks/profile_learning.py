@@ -33,11 +33,12 @@ from torch import nn
 from torch_geometric.data import Data
 
 import accord
-from accord.app.bench_learning import LearningCase, time_plain
-from accord.encoders import _attention, _operators, _triton_attention
+from accord.bench.learning._run import LearningCase, time_plain
+from accord.encoders.replica import _attention, _operators
+from accord.encoders.replica.triton import _attention as _triton_attention
 from accord.graphs import GraphBatch
 from accord.learning import Job, ProxyObjective, Replicas, Trainer, learned, train_in_chunks
-from accord.learning._torch_settings import product_precision
+from accord.learning.training._torch_settings import product_precision
 from accord.methods import Shape, StructuredProxyNetwork, preset_recipe
 
 GOALS = {("sage", "ppi-1"): 6.75, ("gat", "ppi-1"): 75.0, ("sage", "ppi-20"): 16.25, ("gat", "ppi-20"): 100.0}

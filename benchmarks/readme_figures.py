@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 
 from accord.app.cases import Case
-from accord.app.demo import TITLES as DEMO_TITLES
-from accord.app.drawing import draw_case
+from accord.app.commands.demo import TITLES as DEMO_TITLES
 from accord.app.labelling import TITLES as PART_TITLES
+from accord.drawing._graphs import draw_case
 
 ROOT = Path(__file__).parent.parent
 TITLES = PART_TITLES | DEMO_TITLES

@@ -18,11 +18,10 @@ from accord.learning import (
     Replicas,
     Trainer,
     TrainingOptions,
-    _chunks,
-    _loop,
     learned,
     train_in_chunks,
 )
+from accord.learning.training import _chunks, _loop
 from accord.methods import Recipe, Shape, StructuredProxyNetwork
 
 COUNT = 6  # replicas

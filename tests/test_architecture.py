@@ -14,6 +14,9 @@ import accord
 PACKAGE = Path(accord.__file__).parent
 LAYERS = [
     "errors",
+    "_files",
+    "_memory",
+    "_triton",
     "graphs",
     "field",
     "inference",
@@ -23,7 +26,9 @@ LAYERS = [
     "learning",
     "methods",
     "estimator",
+    "drawing",
     "experiments",
+    "bench",
     "app",
 ]
 CORE = LAYERS[: LAYERS.index("estimator")]

@@ -1,13 +1,12 @@
 """`accord`: the command line. It parses, and leaves the work to the files beside it."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from accord.app.bench_cli import bench_app
+from accord.app.commands.bench import bench_app
 from accord.app.console import Commands, messages, output
 
 HELP = (
@@ -44,7 +43,7 @@ def demo(
     ),
 ) -> None:
     """Train on handwritten digits placed on graphs, and see what joint labelling adds. Takes about a minute."""
-    from accord.app.demo import run_demo  # loads torch, which `--help` need not wait for
+    from accord.app.commands.demo import run_demo  # loads torch, which `--help` need not wait for
 
     run_demo(run, seed, messages(), output())
 
@@ -96,7 +95,7 @@ def fit(
     ] = None,
 ) -> None:
     """Train a model. Stopped runs go on when the same command is given again."""
-    from accord.app.fit import fit_run, show_run
+    from accord.app.commands.fit import fit_run, show_run
     from accord.app.settings import read_settings
     from accord.app.sources import load_source
 
@@ -132,7 +131,7 @@ def predict(
     marginals: Annotated[bool, typer.Option("--marginals", help="Give the probability of every state.")] = False,
 ) -> None:
     """Label the nodes of a new graph jointly."""
-    from accord.app.predict import predict_graphs, to_csv, write_columns
+    from accord.app.commands.predict import predict_graphs, to_csv, write_columns
     from accord.app.runs import open_model
 
     columns = predict_graphs(open_model(run), graph, marginals)
@@ -151,8 +150,9 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="Write the scores to this .json file as well.")] = None,
 ) -> None:
     """Score a trained model on labelled graphs: GNN alone, edge network alone, both jointly."""
-    from accord.app.evaluate import evaluate_run
-    from accord.app.runs import RESULTS, open_run, write_text
+    from accord._files import write_json
+    from accord.app.commands.evaluate import evaluate_run
+    from accord.app.runs import RESULTS, open_run
     from accord.app.scoring import score_table
 
     if out is not None:
@@ -162,13 +162,13 @@ def evaluate(
     titles = (opened.read(RESULTS) or {}).get("titles")
     output().print(score_table(scores, f"{Path(data).name}: {count} graph{'s' if count != 1 else ''}", titles))
     if out is not None:
-        write_text(out, json.dumps(scores, indent=1) + "\n")
+        write_json(out, scores)
 
 
 @app.command()
 def report(run: RunArgument) -> None:
     """Write a run's report.html and curves.png anew."""
-    from accord.app.report import write_report
+    from accord.app.commands.report import write_report
     from accord.app.runs import open_run
 
     output().print(f"Report: {write_report(open_run(run))}", soft_wrap=True)
@@ -203,7 +203,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Where results are kept, each as it comes.")] = Path("results"),
 ) -> None:
     """Run one of the paper's tables again, and write it with the paper's figures beside ours."""
-    from accord.app.reproduce import reproduce_table
+    from accord.app.commands.reproduce import reproduce_table
 
     chosen = {"benchmarks": benchmark, "encoders": encoder, "presets": preset, "rows": method}
     text = reproduce_table(table, out, chosen, seeds, max_epochs, accelerator, messages())

@@ -10,7 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from accord.app.runs import METRICS, write_text
+from accord._files import write_text
+from accord.app.runs import METRICS
 from accord.learning import Row
 
 TENSORBOARD = "tensorboard"

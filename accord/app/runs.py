@@ -1,12 +1,12 @@
 """Run folders: what a run is, what it left behind, and whether it may go on."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from accord._files import write_json
 from accord.errors import DataNotFoundError, InputError
 
 CONFIG, RESULTS, METRICS, CASES = "config.json", "results.json", "metrics.csv", "cases.json"
@@ -37,7 +37,7 @@ class Run:
 
     def write(self, name: str, value: Any) -> None:
         """Write one, whole or not at all."""
-        write_text(self.path / name, json.dumps(value, indent=1) + "\n")
+        write_json(self.path / name, value)
 
 
 def start_run(path: Path, config: dict[str, Any]) -> Run:
@@ -113,15 +113,3 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: is damaged ({error}). Restore it, or train again in another folder.") from error
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_bytes(content)
-    os.replace(beside, path)

@@ -1,6 +1,5 @@
 """What DATA on the command line means: a benchmark, the made digits, or a folder of graphs."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -98,18 +97,6 @@ def _from_folder(bench: FolderBenchmark, features: str | None) -> Source:
             bench, train=splits["train"], val=splits["val"], test=splits["test"], features=scaling.treatment
         )
     return Source(bench, None, bench.label_names, bench.task_names, scaling)
-
-
-def fingerprint(graphs: Sequence[Data]) -> str:
-    """A short name for exactly these graphs: other numbers, another name."""
-    digest = hashlib.sha256()
-    for graph in graphs:
-        for key in ("x", "edge_index", "y", "edge_attr"):
-            value = graph.get(key)
-            if isinstance(value, torch.Tensor):
-                digest.update(f"{key}{list(value.shape)}{value.dtype}".encode())
-                digest.update(value.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()[:16]
 
 
 def widest_scale(graphs: Sequence[Data]) -> float:

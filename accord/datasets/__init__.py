@@ -1,12 +1,12 @@
 """Benchmark sets, read from files or fetched by PyG, made sets drawn from known fields, and users' own files."""
 
-from accord.datasets._benchmark import Benchmark, SplitStatistics
 from accord.datasets._digits import DigitsBenchmark, DigitsOptions, DigitsTruth, make_digits
-from accord.datasets._files import find_file
-from accord.datasets._folder import FolderBenchmark, read_folder
-from accord.datasets._readers import graph_entries, read_graph, read_graphs
-from accord.datasets._registry import BenchmarkEntry, list_benchmarks, load_benchmark
-from accord.datasets._writers import write_graph
+from accord.datasets.benchmarks._benchmark import Benchmark, SplitStatistics
+from accord.datasets.benchmarks._files import find_file
+from accord.datasets.benchmarks._registry import BenchmarkEntry, list_benchmarks, load_benchmark
+from accord.datasets.readers._folder import FolderBenchmark, read_folder
+from accord.datasets.readers._graphs import graph_entries, read_graph, read_graphs
+from accord.datasets.readers._writers import write_graph
 
 __all__ = [
     "Benchmark",

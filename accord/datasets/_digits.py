@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from accord.datasets._benchmark import Benchmark
+from accord.datasets.benchmarks._benchmark import Benchmark
 from accord.errors import OptionError
 from accord.field import PairwiseField
 from accord.graphs import graph_topology

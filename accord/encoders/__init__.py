@@ -1,15 +1,10 @@
 """Node encoders and edge scorers: graph neural networks with a replica axis, and an adapter for any other."""
 
 from accord.encoders._adapter import Adapter
-from accord.encoders._agreement_scorer import AgreementScorer
-from accord.encoders._bilinear_scorer import BilinearScorer
 from accord.encoders._encoder import Encoder, EncoderSpec
 from accord.encoders._gat import GAT
 from accord.encoders._gcn import GCN
 from accord.encoders._gcnii import GCNII
-from accord.encoders._linear import ReplicaLinear
-from accord.encoders._linear_scorer import LinearScorer
-from accord.encoders._noise import Noise
 from accord.encoders._plain import MLP, Identity, Linear
 from accord.encoders._registry import (
     ENCODERS,
@@ -20,8 +15,13 @@ from accord.encoders._registry import (
     scorer_spec,
 )
 from accord.encoders._sage import GraphSAGE
-from accord.encoders._scorer import Scorer, ScorerSpec
 from accord.encoders._unet import GraphUNet
+from accord.encoders.replica._linear import ReplicaLinear
+from accord.encoders.replica._noise import Noise
+from accord.encoders.scorers._agreement import AgreementScorer
+from accord.encoders.scorers._bilinear import BilinearScorer
+from accord.encoders.scorers._linear import LinearScorer
+from accord.encoders.scorers._scorer import Scorer, ScorerSpec
 
 __all__ = [
     "ENCODERS",

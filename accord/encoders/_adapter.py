@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from accord.encoders._encoder import Encoder, EncoderSpec
-from accord.encoders._initial import derive_seed
-from accord.encoders._noise import Noise
+from accord.encoders.replica._initial import derive_seed
+from accord.encoders.replica._noise import Noise
 from accord.errors import InputTypeError, OptionError
 from accord.graphs import GraphBatch
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from accord.encoders._noise import Noise
 from accord.encoders._spec import Spec
+from accord.encoders.replica._noise import Noise
 from accord.errors import GraphError, OptionError
 from accord.graphs import GraphBatch
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from accord.encoders import _initial
-from accord.encoders._attention import attend_heads
 from accord.encoders._encoder import EncoderSpec
-from accord.encoders._inputs import Signal
-from accord.encoders._linear import ReplicaLinear
-from accord.encoders._noise import Noise
-from accord.encoders._operators import arc_pattern
 from accord.encoders._stack import Layer, StackedEncoder
+from accord.encoders.replica import _initial
+from accord.encoders.replica._attention import attend_heads
+from accord.encoders.replica._inputs import Signal
+from accord.encoders.replica._linear import ReplicaLinear
+from accord.encoders.replica._noise import Noise
+from accord.encoders.replica._operators import arc_pattern
 from accord.graphs import GraphBatch
 
 ATTENTION_LAYER = 500  # numbers of the places of attention dropout start here

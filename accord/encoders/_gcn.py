@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from accord.encoders import _initial
-from accord.encoders._inputs import Signal
-from accord.encoders._noise import Noise
-from accord.encoders._operators import gcn_operator
 from accord.encoders._stack import Layer, StackSpec
+from accord.encoders.replica import _initial
+from accord.encoders.replica._inputs import Signal
+from accord.encoders.replica._noise import Noise
+from accord.encoders.replica._operators import gcn_operator
 from accord.graphs import GraphBatch
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from accord.encoders import _initial
 from accord.encoders._encoder import Encoder, EncoderSpec
-from accord.encoders._inputs import Features
-from accord.encoders._linear import ReplicaLayerNorm, ReplicaLinear, replica_linear
-from accord.encoders._noise import Noise
-from accord.encoders._operators import Operator, gcn_operator
 from accord.encoders._spec import ACTIVATIONS
+from accord.encoders.replica import _initial
+from accord.encoders.replica._inputs import Features
+from accord.encoders.replica._linear import ReplicaLayerNorm, ReplicaLinear, replica_linear
+from accord.encoders.replica._noise import Noise
+from accord.encoders.replica._operators import Operator, gcn_operator
 from accord.graphs import GraphBatch
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from accord.encoders._encoder import Encoder, EncoderSpec
-from accord.encoders._inputs import Features, Signal
-from accord.encoders._linear import ReplicaLinear
-from accord.encoders._noise import Noise
 from accord.encoders._stack import Layer, StackSpec
+from accord.encoders.replica._inputs import Features, Signal
+from accord.encoders.replica._linear import ReplicaLinear
+from accord.encoders.replica._noise import Noise
 from accord.graphs import GraphBatch
 
 

@@ -6,18 +6,18 @@ from typing import Any
 from torch import nn
 
 from accord.encoders._adapter import Adapter
-from accord.encoders._agreement_scorer import AgreementScorer
-from accord.encoders._bilinear_scorer import BilinearScorer
 from accord.encoders._encoder import EncoderSpec
 from accord.encoders._gat import GAT
 from accord.encoders._gcn import GCN
 from accord.encoders._gcnii import GCNII
-from accord.encoders._linear_scorer import LinearScorer
 from accord.encoders._plain import MLP, Linear
 from accord.encoders._sage import GraphSAGE
-from accord.encoders._scorer import ScorerSpec
 from accord.encoders._spec import look_up
 from accord.encoders._unet import GraphUNet
+from accord.encoders.scorers._agreement import AgreementScorer
+from accord.encoders.scorers._bilinear import BilinearScorer
+from accord.encoders.scorers._linear import LinearScorer
+from accord.encoders.scorers._scorer import ScorerSpec
 
 ENCODERS: dict[str, EncoderSpec] = {
     "gat": GAT(),

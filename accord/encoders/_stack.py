@@ -8,10 +8,10 @@ from typing import ClassVar, cast
 from torch import Tensor, nn
 
 from accord.encoders._encoder import Encoder, EncoderSpec
-from accord.encoders._inputs import Features, Hidden, Signal
-from accord.encoders._linear import ReplicaLayerNorm, ReplicaLinear
-from accord.encoders._noise import Noise
 from accord.encoders._spec import ACTIVATIONS
+from accord.encoders.replica._inputs import Features, Hidden, Signal
+from accord.encoders.replica._linear import ReplicaLayerNorm, ReplicaLinear
+from accord.encoders.replica._noise import Noise
 from accord.graphs import GraphBatch
 
 

@@ -10,7 +10,7 @@ from torch_geometric.utils import add_self_loops, dropout_edge, remove_self_loop
 
 from accord.encoders._adapter import AdaptedEncoder, Adapter
 from accord.encoders._encoder import EncoderSpec
-from accord.encoders._operators import silence_beta_warning
+from accord.encoders.replica._operators import silence_beta_warning
 from accord.errors import OptionError
 
 

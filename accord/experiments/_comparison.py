@@ -10,9 +10,9 @@ from typing import Any
 from scipy.stats import ttest_rel
 from torch import Tensor
 
+from accord._files import write_json
 from accord.datasets import Benchmark, load_benchmark
 from accord.evaluation import graph_accuracy, node_accuracy, unseen_nodes
-from accord.experiments._files import write_json
 from accord.experiments._provenance import provenance
 from accord.graphs import GraphBatch
 from accord.learning import Replicas, Report

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from accord.experiments._files import write_json
+from accord._files import write_json
 from accord.learning import CombinationGrid
 from accord.methods import Recipe, recipe_to_config
 

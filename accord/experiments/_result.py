@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from accord.experiments._files import write_json
+from accord._files import write_json
 from accord.methods import Recipe, preset_recipe
 
 

@@ -14,6 +14,7 @@ from accord.graphs._checks import (
 )
 from accord.graphs._colouring import colour_nodes
 from accord.graphs._ego import ego_network, ego_networks
+from accord.graphs._fingerprint import fingerprint_graphs
 from accord.graphs._peeling import Peeling, PeelingRound, peel
 from accord.graphs._topology import Arcs, Topology, first_columns, graph_topology, topology
 
@@ -35,6 +36,7 @@ __all__ = [
     "colour_nodes",
     "ego_network",
     "ego_networks",
+    "fingerprint_graphs",
     "first_columns",
     "graph_topology",
     "peel",

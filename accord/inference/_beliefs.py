@@ -13,7 +13,7 @@ from accord.inference._blocks import blocks
 from accord.inference._decoding import decode
 from accord.inference._extended import Extended
 from accord.inference.kernels import Problem
-from accord.inference.kernels._reference import cavities, collect
+from accord.inference.kernels.reference._synchronous import cavities, collect
 
 
 def check_feasible(node: Tensor) -> None:

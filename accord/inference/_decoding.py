@@ -63,7 +63,7 @@ def _unfold(field: PairwiseField, folded: Tensor, edge: Tensor, labels: Tensor) 
 
 def _repair(edge_index: Tensor, node: Tensor, edge: Tensor, labels: Tensor) -> Tensor:
     """Solve exactly, by elimination, every component whose labels hold a forbidden state or pair."""
-    from accord.inference._elimination import (
+    from accord.inference.exact._elimination import (
         eliminate_beliefs,
     )  # elimination results decode through ExactBeliefs
 

@@ -11,7 +11,7 @@ from accord.graphs import Arcs, check_number, check_numbers, check_tensor
 from accord.inference._appearance import spanning_tree_probabilities
 from accord.inference._beliefs import Beliefs, check_feasible
 from accord.inference._options import DEFAULT_SWEEPS, DEFAULT_TOLERANCE, PropagationOptions, Schedule, Semiring
-from accord.inference.kernels import Problem, choose_kernel, state_memory
+from accord.inference.kernels import Problem, check_memory, choose_kernel
 
 
 def propagate(
@@ -66,7 +66,7 @@ def propagate(
     check_feasible(field.node)
     problem = _problem(field, options, start)
     name, kernel = choose_kernel(backend, problem)
-    state_memory(name, problem)
+    check_memory(name, problem)
     solution = kernel(problem)
     shape = (*field.replicas, field.num_graphs)
     beliefs = Beliefs(

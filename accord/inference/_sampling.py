@@ -8,10 +8,10 @@ from torch import Tensor
 from accord.errors import FieldError, InfeasibleError, InputTypeError, OptionError
 from accord.field import PairwiseField
 from accord.graphs import Arcs, check_integer, colour_nodes
-from accord.inference._elimination import MAX_TABLE, clique_tree
-from accord.inference._junction_passes import backtrack
 from accord.inference._propagate import propagate
 from accord.inference._semiring import REDUCE
+from accord.inference.exact._elimination import MAX_TABLE, clique_tree
+from accord.inference.exact._passes import backtrack
 
 
 def sample_exact(

@@ -1,7 +1,6 @@
 """Models on disk: weights as safetensors, everything else as json, and a card for people."""
 
 import json
-import os
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from accord._files import write_text
 from accord.errors import DataNotFoundError, InputError
 from accord.learning import read_checkpoint, write_checkpoint
 
@@ -22,8 +22,8 @@ def write_model(folder: Path, tensors: Mapping[str, Tensor], config: Mapping[str
     folder.mkdir(parents=True, exist_ok=True)
     full = {"format": FORMAT, "versions": library_versions(), **config}
     write_checkpoint(folder / WEIGHTS, tensors, {"format": FORMAT})
-    _write_text(folder / CONFIG, json.dumps(full, indent=2) + "\n")
-    _write_text(folder / CARD, _card(full))
+    write_text(folder / CONFIG, json.dumps(full, indent=2) + "\n")
+    write_text(folder / CARD, _card(full))
 
 
 def read_model(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -54,12 +54,6 @@ def library_versions() -> dict[str, str]:
     except PackageNotFoundError:
         own = "unknown"
     return {"accord": own, "torch": torch.__version__}
-
-
-def _write_text(path: Path, text: str) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(text)
-    os.replace(beside, path)
 
 
 def _card(config: Mapping[str, Any]) -> str:

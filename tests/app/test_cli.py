@@ -52,7 +52,7 @@ def test_system_errors_are_one_line_too(trained, data_folder, tmp_path, monkeypa
     def no_room(*args):
         raise OSError(28, "No space left on device", str(tmp_path / "labels.csv"))
 
-    monkeypatch.setattr("accord.app.predict.write_text", no_room)
+    monkeypatch.setattr("accord.app.commands.predict.write_text", no_room)
     graph = data_folder / "test" / "g01.npz"
     assert "labels.csv: No space left on device." in refused(
         "predict", trained, graph, "--out", tmp_path / "labels.csv"

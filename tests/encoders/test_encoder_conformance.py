@@ -162,7 +162,7 @@ def test_gradient_reaches_the_features():
 def test_sparse_and_dense_features_give_the_same(spec, monkeypatch):
     encoder = spec.build(WIDE, OUT, SEEDS).double()
     sparse = encoder(random_batch(WIDE, torch.float64), Noise(SEEDS, 3))
-    monkeypatch.setattr("accord.encoders._inputs.SPARSE_BELOW", 0.0)
+    monkeypatch.setattr("accord.encoders.replica._inputs.SPARSE_BELOW", 0.0)
     torch.testing.assert_close(encoder(random_batch(WIDE, torch.float64), Noise(SEEDS, 3)), sparse)
 
 

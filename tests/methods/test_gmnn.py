@@ -10,7 +10,7 @@ import accord
 from accord.encoders import GCN, MLP, Noise
 from accord.graphs import GraphBatch
 from accord.learning import PartOptions, Replicas, TrainingOptions
-from accord.learning._label_network import InferenceObjective, known_labels, mean_of_neighbours
+from accord.learning.objectives._gmnn import InferenceObjective, known_labels, mean_of_neighbours
 from accord.methods import GMNN, GNN, Recipe, Shape
 
 TRAIN, VAL, TEST = made_trees(60, 0, states=3), made_trees(30, 1, states=3), made_trees(60, 2, states=3)

@@ -5,13 +5,14 @@ A kernel takes a `Problem` and returns its `Solution`: the messages, and how the
 """
 
 from accord.errors import OptionError
-from accord.inference.kernels import _native, _triton
-from accord.inference.kernels._gradients import with_gradient
 from accord.inference.kernels._interface import Kernel, Problem, Solution
-from accord.inference.kernels._memory import needed_bytes, state_memory
-from accord.inference.kernels._reference import solve as solve_synchronous
-from accord.inference.kernels._residual import solve as solve_residual
-from accord.inference.kernels._sequential import solve as solve_sequential
+from accord.inference.kernels._memory import check_memory, needed_bytes
+from accord.inference.kernels.cpu import _solve as _native
+from accord.inference.kernels.gradients._propagation import with_gradient
+from accord.inference.kernels.reference._residual import solve as solve_residual
+from accord.inference.kernels.reference._sequential import solve as solve_sequential
+from accord.inference.kernels.reference._synchronous import solve as solve_synchronous
+from accord.inference.kernels.triton import _solve as _triton
 
 SCHEDULES: dict[str, Kernel] = {
     "synchronous": solve_synchronous,
@@ -31,7 +32,7 @@ KERNELS: dict[str, Kernel] = {
     "triton": _triton.solve,
 }
 
-__all__ = ["KERNELS", "SCHEDULES", "Kernel", "Problem", "Solution", "choose_kernel", "needed_bytes", "state_memory"]
+__all__ = ["KERNELS", "SCHEDULES", "Kernel", "Problem", "Solution", "check_memory", "choose_kernel", "needed_bytes"]
 
 
 def choose_kernel(backend: object, problem: Problem) -> tuple[str, Kernel]:

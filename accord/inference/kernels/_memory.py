@@ -2,14 +2,16 @@
 
 import logging
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 
+from accord._memory import available_memory
 from accord.errors import TooLargeError
 from accord.inference._blocks import BLOCK
-from accord.inference.kernels import _native, _reference, _triton
 from accord.inference.kernels._interface import Problem
+from accord.inference.kernels.cpu import _solve as _native
+from accord.inference.kernels.reference import _synchronous as _reference
+from accord.inference.kernels.triton import _solve as _triton
 
 log = logging.getLogger("accord.inference")
 
@@ -34,27 +36,13 @@ def needed_bytes(backend: str, problem: Problem) -> int:
     return graphs + max(NEEDED[backend](problem), messages + collecting)
 
 
-def available_bytes(device: torch.device) -> int | None:
-    """Memory that is left where a field lies, where the system says so."""
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        # What torch keeps for later use is as good as free.
-        return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-    return int(found[0]) * 1024 if found and device.type == "cpu" else None
-
-
-def state_memory(backend: str, problem: Problem) -> None:
+def check_memory(backend: str, problem: Problem) -> None:
     """Say what a large call will take, and refuse it before it starts where that is not there."""
     needed = needed_bytes(backend, problem)
     if needed < LARGE_BYTES:
         return
     device = problem.node.device
-    available = available_bytes(device)
+    available = available_memory(device)
     left = "an unknown amount" if available is None else f"{available / 1e9:.2f} GB"
     what = f"{problem.arcs.num_edges} edges with {problem.node.shape[-1]} states"
     if len(problem.node) > 1:

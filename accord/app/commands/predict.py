@@ -1,0 +1,125 @@
+"""`accord predict`: labels for new graphs, as csv, json or parquet."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+from accord._files import write_text
+from accord.app.features import load_scaling
+from accord.app.runs import Run
+from accord.datasets import graph_entries, read_graphs
+from accord.errors import GraphError, OptionError
+from accord.estimator import NodeClassifier
+
+Columns = dict[str, list[Any]]
+
+
+def predict_graphs(run: Run, path: Path, marginals: bool = False) -> Columns:
+    """Label one graph, or every graph of a folder; labels in the files are not looked at.
+
+    Args:
+        run: a trained model.
+        path: the graph, or a folder of graphs.
+        marginals: give the probability of every state, not of the label only.
+
+    Returns:
+        Columns: graph (where there are several), node, task (where there are several), label, probabilities.
+    """
+    model, scaling = NodeClassifier.load(run.path), load_scaling(run.path)
+    entries = graph_entries(path)
+    graphs = read_graphs(path, with_labels=False)
+    columns: Columns = {}
+    for entry, graph in zip(entries, graphs, strict=True):
+        try:
+            treated = graph if scaling is None else scaling.apply(graph)
+            labels, probabilities = model.predict(treated), model.predict_proba(treated)
+        except GraphError as error:
+            raise GraphError(f"{entry}: {str(error).removeprefix('NodeClassifier: ')}") from error
+        rows = label_columns(graph, labels, probabilities, state_names(model), run.config.get("task_names"), marginals)
+        if len(graphs) > 1:
+            rows = {"graph": [entry.name] * len(rows["node"])} | rows
+        for name, values in rows.items():
+            columns.setdefault(name, []).extend(values)
+    return columns
+
+
+def state_names(model: NodeClassifier) -> list[str]:
+    """Names of the states; their numbers where they have none."""
+    return list(model.label_names or map(str, range(model.shape_.num_states)))
+
+
+def label_columns(
+    graph: Data,
+    labels: Tensor,
+    probabilities: Tensor,
+    names: Sequence[str],
+    task_names: Sequence[str] | None,
+    marginals: bool,
+) -> Columns:
+    """One row for each node, and each task where there are several."""
+    nodes = graph.node_names if "node_names" in graph else list(range(len(labels)))
+    columns: Columns = {}
+    if labels.dim() == 2:
+        tasks = list(task_names or range(labels.shape[1]))
+        columns["node"] = [node for node in nodes for _ in tasks]
+        columns["task"] = [task for _ in nodes for task in tasks]
+    else:
+        columns["node"] = list(nodes)
+    states = labels.flatten()
+    flat = probabilities.reshape(-1, probabilities.shape[-1])
+    columns["label"] = [names[state] for state in states.tolist()]
+    if marginals:
+        return columns | {f"p({name})": _rounded(flat[:, state]) for state, name in enumerate(names)}
+    return columns | {"probability": _rounded(flat.gather(1, states[:, None])[:, 0])}
+
+
+def _rounded(values: Tensor) -> list[float]:
+    return [round(value, 6) for value in values.double().tolist()]
+
+
+def write_columns(columns: Columns, path: Path) -> None:
+    """Write a table; the suffix says in what form."""
+    if path.suffix not in WRITERS:
+        raise OptionError(
+            f"{path}: tables are not written to {path.suffix or 'such'} files. Choose {', '.join(WRITERS)}."
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    WRITERS[path.suffix](columns, path)
+
+
+def to_csv(columns: Columns) -> str:
+    """The table as csv text."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return buffer.getvalue()
+
+
+def _write_csv(columns: Columns, path: Path) -> None:
+    write_text(path, to_csv(columns))
+
+
+def _write_json(columns: Columns, path: Path) -> None:
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    write_text(path, json.dumps(rows, indent=1) + "\n")
+
+
+def _write_parquet(columns: Columns, path: Path) -> None:
+    try:
+        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise OptionError(
+            f"{path}: writing parquet needs the package pyarrow. Install it (pip install pyarrow), or choose .csv."
+        ) from error
+    parquet.write_table(pyarrow.table(columns), path)
+
+
+WRITERS = {".csv": _write_csv, ".json": _write_json, ".parquet": _write_parquet}

@@ -1,0 +1,146 @@
+"""report.html: what a run found, from what it left in its folder; the data is not needed."""
+
+from collections.abc import Callable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from accord._files import write_bytes, write_text
+from accord.app.cases import Case
+from accord.app.labelling import TITLES, joint_part
+from accord.app.progress import read_metrics
+from accord.app.runs import CASES, CURVES, METRICS, REPORT, RESULTS, Run, flatten
+from accord.app.scoring import Scores, score_rows
+from accord.drawing import _page as page
+from accord.drawing._graphs import draw_case
+from accord.drawing._plots import draw_curves, draw_reliability
+from accord.drawing._themes import DARK, LIGHT, Theme
+from accord.learning import Row
+
+RIGHT = {"node": "nodes that are right", "graph": "graphs with every node right"}
+SCORED_BY = {  # what a curve's score says, by its name in the metrics
+    "node": "{right} by the node network alone",
+    "edge": "edges with both ends right by the edge network",
+    "shared": "the mean of {right} and edges with both ends right",
+    "label": "{right} by the label network, given the node network's labels of the neighbours",
+    "field": "{right} by the joint labels of the whole field",
+}
+MEANINGS = {
+    "spn": "SPN: both combined in one field and decoded jointly.",
+    "crf": "CRF: their scores as potentials of one field, trained as a whole and decoded jointly.",
+    "gmnn": "GMNN: a second network that reads the neighbours' labels has the last word.",
+    "smooth": "Smoothed GNN: the node network's predictions averaged with the neighbours'.",
+}
+
+
+def write_report(run: Run) -> Path:
+    """Write curves.png and report.html anew; returns the path of the report."""
+    rows = read_metrics(run.path / METRICS)
+    results = run.read(RESULTS) or {}
+    body = [_heading(run, results), _table(results, run)]
+    for case_section in (_cases(run, results), _reliability(results)):
+        body += [case_section] if case_section else []
+    if rows:
+        light, dark = draw_curves(rows, LIGHT), draw_curves(rows, DARK)
+        write_bytes(run.path / CURVES, light)
+        caption = page.caption(_curves_caption(rows, run.config["settings"]["level"]))
+        body.append(page.section("Learning", page.picture(light, dark, "learning curves"), caption))
+    body += [_settings(run, results), _footer(run, results)]
+    path = run.path / REPORT
+    write_text(path, page.page(f"Accord: {run.config['data']['name']}", body))
+    return path
+
+
+def _curves_caption(rows: Sequence[Row], level: str) -> str:
+    shown = dict.fromkeys(key.removesuffix("_score") for row in rows for key in row if key.endswith("_score"))
+    said = [SCORED_BY[name].format(right=RIGHT[level]) for name in shown]
+    return f"Scores: {'; '.join(said)}. Dots mark what was kept: each at its best."
+
+
+def _heading(run: Run, results: dict[str, Any]) -> str:
+    data, settings = run.config["data"], run.config["settings"]
+    counts = data["graphs"]
+    encoder = run.config["recipe"]["encoder"]["kind"]
+    graphs = (
+        f"{counts['train']} training, {counts['val'] or 'held-out'} validation, {counts['test'] or 'no'} test graphs"
+    )
+    line = f"{settings['method'].upper()} with {encoder} encoder, seed {settings['seed']}; {graphs}"
+    return f"<h1>{escape(data['name'])}</h1>\n" + page.paragraph(line, "soft")
+
+
+def _table(results: dict[str, Any], run: Run) -> str:
+    scores: dict[str, Scores] | None = results.get("test")
+    if scores is None:
+        return page.section(
+            "Test graphs", page.paragraph("There are no labelled test graphs, so there is nothing to compare.")
+        )
+    columns, rows = score_rows(scores, results.get("titles"))
+    joint, titles = joint_part(scores), TITLES | results.get("titles", {})
+    best = list(scores).index(joint or "gnn")
+    notes = [
+        results.get("note")
+        or f"{titles['gnn']}: the node network alone, each node by itself. "
+        + (f"{titles['edge']}: the edge network alone, its tables summed at each node. " if "edge" in scores else "")
+        + MEANINGS.get(joint or "", ""),
+        "Graph accuracy: share of graphs with every node right. Calibration error: gap between confidence and "
+        "accuracy, lower is better.",
+    ]
+    if any("unseen_accuracy" in part for part in scores.values()):
+        notes.append("Unseen nodes: those that occur in no training graph.")
+    return page.section("Test graphs", page.table(columns, rows, best), page.caption(" ".join(notes)))
+
+
+def _cases(run: Run, results: dict[str, Any]) -> str:
+    stored = run.read(CASES) or []
+    if not stored:
+        return ""
+    names = run.config["label_names"] or [str(state) for state in range(run.config["data"]["num_states"])]
+    titles = TITLES | results.get("titles", {})
+    parts = []
+    for entry in stored:
+        case = Case(**entry)
+        parts.append(f"<h3>{escape(case.title)}</h3>")
+        parts.append(_both(lambda theme, case=case: draw_case(case, names, theme, titles), case.title))  # type: ignore[misc]
+    caption = "Test graphs on which they differ. Colour: the label. Red rings: nodes that are labelled wrong."
+    return page.section("Where joint labels differ", *parts, page.caption(caption))
+
+
+def _reliability(results: dict[str, Any]) -> str:
+    bins = results.get("reliability")
+    if not bins:
+        return ""
+    drawn = _both(
+        lambda theme: draw_reliability(bins, theme, TITLES | results.get("titles", {})), "reliability diagram"
+    )
+    caption = "On the dashed line a model is right as often as it is sure. Above it: too modest; below: too sure."
+    return page.section("How far to trust the probabilities", drawn, page.caption(caption))
+
+
+def _settings(run: Run, results: dict[str, Any]) -> str:
+    shown = flatten({key: value for key, value in run.config["settings"].items() if key != "recipe"})
+    values = [(name.replace("_", " "), _text(value)) for name, value in shown.items() if value is not None]
+    values += [
+        (f"recipe: {name.replace('_', ' ')}", _text(value)) for name, value in flatten(run.config["recipe"]).items()
+    ]
+    for name, value in (results.get("chosen") or {}).items():
+        values.append((f"chosen: {name.replace('_', ' ')}", _text(value)))
+    return page.section("Settings", page.settings(values))
+
+
+def _footer(run: Run, results: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in run.config["versions"].items())
+    seconds = results.get("seconds")
+    spent = f" Trained in {seconds:.0f} s." if seconds else ""
+    return f"<footer>Data: {escape(run.config['data']['source'])}.{spent} {escape(versions)}.</footer>"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list):
+        return ", ".join(_text(entry) for entry in value)
+    return "none" if value is None else str(value)
+
+
+def _both(draw: Callable[[Theme], bytes], text: str) -> str:
+    return page.picture(draw(LIGHT), draw(DARK), text)

@@ -1,0 +1,1 @@
+"""`accord bench`: speed measured on this machine."""

@@ -1,0 +1,1 @@
+"""`accord bench inference`: belief propagation against its peers."""

@@ -1,0 +1,1 @@
+"""`accord bench learning`: replica training against plain PyG."""

@@ -1,0 +1,1 @@
+"""Benchmark sets by name, read from files or fetched by PyG."""

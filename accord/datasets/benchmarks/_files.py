@@ -1,0 +1,49 @@
+"""Where benchmark files are looked for, and how they are read."""
+
+import os
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from accord._files import cache_folder
+from accord.errors import GraphError
+
+
+def search_folders() -> tuple[Path, ...]:
+    """Folders that are looked in, first match first: `$ACCORD_DATA` if set, then the cache."""
+    chosen = os.environ.get("ACCORD_DATA")
+    return (*([Path(chosen).expanduser()] if chosen else []), cache_folder())
+
+
+def find_file(name: str) -> Path | None:
+    """The first file of that name in the search folders, or None."""
+    return next((folder / name for folder in search_folders() if (folder / name).is_file()), None)
+
+
+def read_arrays(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, np.ndarray]:
+    """Read named arrays of an .npz file; others are left on disk. Never unpickles anything.
+
+    Args:
+        path: the file.
+        required: names that must be in it.
+        optional: names that are read if they are there.
+    """
+    try:
+        # Opened here, because numpy leaves a broken archive open.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            missing = [name for name in required if name not in archive.files]
+            if missing:
+                raise GraphError(
+                    f"{path.name}: has no array {', '.join(missing)} (it holds {', '.join(archive.files)}). "
+                    f"It is not the file that is meant by that name: replace or remove {path}."
+                )
+            return {name: archive[name] for name in (*required, *optional) if name in archive.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+        if isinstance(error, GraphError):
+            raise
+        raise GraphError(
+            f"{path.name}: cannot be read as an .npz file ({error}). It may have been cut short: "
+            f"replace or remove {path}."
+        ) from error

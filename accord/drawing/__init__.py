@@ -1,0 +1,1 @@
+"""Pages, themes and plots shared by reports, experiments and benchmarks."""

@@ -1,0 +1,91 @@
+"""Learning curves and the reliability diagram."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from accord.app.labelling import JOINT, TITLES
+from accord.app.scoring import BINS
+from accord.drawing._themes import LIGHT, PART_COLOURS, Theme, themed, to_png
+from accord.learning import Row
+
+SOURCES = {"gnn": "softmax", **dict.fromkeys(JOINT, "marginals")}  # of probabilities
+NETWORKS = {
+    "node": ("node network", "#2f7fd3"),
+    "edge": ("edge network", "#d98e2b"),
+    "consistency": ("consistency", "#59a14f"),
+    "field": ("whole field", "#9b59b6"),
+    "label": ("label network", "#d98e2b"),
+    "shared": ("shared network", "#2f7fd3"),
+}
+
+
+def draw_curves(rows: Sequence[Row], theme: Theme = LIGHT) -> bytes:
+    """Training losses and validation scores by epoch, side by side."""
+    with themed(theme):
+        figure = Figure(figsize=(8.2, 2.9))
+        figure.subplots_adjust(left=0.055, right=0.985, top=0.9, bottom=0.165, wspace=0.17)
+        loss, score = figure.subplots(1, 2)
+        _draw_lines(loss, rows, "_loss")
+        _draw_lines(score, rows, "_score")
+        loss.set(title="training loss", xlabel="epoch")
+        score.set(title="validation score", xlabel="epoch")
+        score.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        for axes in (loss, score):
+            axes.margins(x=0.01)
+            if axes.get_lines():
+                axes.legend(loc="best")
+        return to_png(figure)
+
+
+def _draw_lines(axes: Axes, rows: Sequence[Row], ending: str) -> None:
+    names = dict.fromkeys(key for row in rows for key in row if key.endswith(ending))
+    for name in names:
+        title, colour = NETWORKS.get(name.removesuffix(ending), (name, "#777777"))
+        points = [(row["epoch"], row[name]) for row in rows if np.isfinite(row.get(name, np.nan))]
+        if not points:
+            continue
+        epochs, values = zip(*points, strict=True)
+        axes.plot(epochs, values, color=colour, label=title, linewidth=1.6)
+        if ending == "_score":
+            best = int(np.argmax(values))
+            # The parameters that were kept.
+            axes.plot(epochs[best], values[best], "o", color=colour, markersize=5)
+
+
+def draw_reliability(
+    bins: Mapping[str, Mapping[str, Any]], theme: Theme = LIGHT, titles: Mapping[str, str] = TITLES
+) -> bytes:
+    """Accuracy against confidence for the GNN's softmax and the field's marginals; bars: how many nodes."""
+    shown = [name for name in SOURCES if name in bins]
+    with themed(theme):
+        figure = Figure(figsize=(8.2, 3.4))
+        figure.subplots_adjust(left=0.08, right=0.985, top=0.91, bottom=0.145, wspace=0.25)
+        diagram, counts = figure.subplots(1, 2, width_ratios=(1, 1.25))
+        diagram.plot([0, 1], [0, 1], color=theme.soft, linewidth=1, linestyle="--")
+        diagram.set(title="right as often as sure?", xlabel="confidence", ylabel="share that is right", aspect="equal")
+        width = 0.08 / max(len(shown), 1)
+        for place, name in enumerate(shown):
+            part = bins[name]
+            colour, title = PART_COLOURS[name], f"{titles[name]}, {SOURCES[name]}"
+            diagram.plot(part["confidence"], part["accuracy"], "o-", color=colour, label=title, markersize=4)
+            nodes = np.asarray(part["nodes"], dtype=float)
+            middle = (np.floor(np.minimum(part["confidence"], 0.999) * BINS) + 0.5) / BINS
+            counts.bar(
+                middle + (place - (len(shown) - 1) / 2) * width,
+                nodes / max(nodes.sum(), 1),
+                width=width,
+                color=colour,
+                label=title,
+            )
+        counts.set(title="how sure it is", xlabel="confidence", ylabel="share of nodes", xlim=(0, 1))
+        for axes in (diagram, counts):
+            axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        diagram.set(xlim=(0, 1), ylim=(0, 1))
+        counts.legend(loc="best")
+        return to_png(figure)

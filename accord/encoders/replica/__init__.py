@@ -1,0 +1,1 @@
+"""Layers with a leading replica axis, and their randomness."""

@@ -1,0 +1,1 @@
+"""GPU kernels of the replica layers."""

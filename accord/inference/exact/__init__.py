@@ -1,0 +1,1 @@
+"""Exact inference: enumeration, elimination, and the junction tree that elimination works on."""

@@ -1,0 +1,146 @@
+"""Compile the CPU kernel where it is first used, keep it in the user's cache, and load it.
+
+The key of a cached library covers everything that could make it wrong: source, flags, compiler and CPU. Several
+processes may compile at the same time: each writes its own file and moves it into place in one step. A failure that
+took long is noted beside where the library would be, so that the next process does not wait for it again.
+"""
+
+import contextlib
+import ctypes
+import logging
+import os
+import platform
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from functools import lru_cache
+from pathlib import Path
+
+from accord._files import cache_folder, fingerprint
+
+log = logging.getLogger("accord.inference")
+
+SOURCES = Path(__file__).parent / "native"
+MAIN = "propagate.cpp"
+# -fno-math-errno etc. are not needed: exp and log are our own. No -ffast-math: infinities carry meaning.
+# No second scheduling of instructions: g++ 13 and 14 spend 40 to 75 seconds on it when tuning for Sapphire Rapids (20
+# for all the rest), and the CPU puts instructions in order by itself. Clang has no such flag, and -w keeps it quiet.
+FLAGS = ("-std=c++17", "-O3", "-fno-schedule-insns2", "-fPIC", "-shared", "-pthread", "-w")
+TUNING = ("-march=native", "-mcpu=native", None)  # the first that the compiler takes: x86, ARM, anything
+COMPILE_SECONDS = 300  # ten times what it takes here; a hanging compiler must not hang propagation
+# A failure within this is cheap to try again, and may be mended by installing something that the key does not cover.
+QUICK_SECONDS = 5
+
+
+class BuildError(Exception):
+    """The kernel could not be compiled or loaded here; says why."""
+
+
+@lru_cache(maxsize=1)
+def load_library() -> ctypes.CDLL:
+    """The compiled kernel, from the cache if it was built before.
+
+    Raises:
+        BuildError: there is no compiler, or it failed.
+    """
+    compiler = find_compiler()
+    source = {path.name: path.read_bytes() for path in sorted(SOURCES.glob("*.[ch]pp"))}
+    if MAIN not in source:
+        raise BuildError(f"the kernel's source is not installed beside {Path(__file__).name}")
+    path = cache_folder() / "kernels" / f"propagate-{_key(compiler, source)}.so"
+    if not path.exists():
+        _compile_unless_noted(compiler, path)
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise BuildError(f"the compiled kernel {path} cannot be loaded: {error}") from error
+
+
+def find_compiler() -> list[str]:
+    """The C++ compiler and its own arguments: $CXX, or the first usual name that is installed."""
+    named = shlex.split(os.environ.get("CXX", ""))
+    for command in (named,) if named else (["c++"], ["g++"], ["clang++"]):
+        if shutil.which(command[0]):
+            return command
+    raise BuildError(f"no C++ compiler was found ({named[0] if named else 'c++, g++ or clang++'})")
+
+
+def _key(compiler: list[str], source: dict[str, bytes]) -> str:
+    content = (part for item in source.items() for part in item)
+    built_by = (*FLAGS, *map(str, TUNING), *compiler, _compiler_version(compiler))
+    return fingerprint((*content, *built_by, platform.machine(), _cpu_features()))
+
+
+def _compiler_version(compiler: list[str]) -> str:
+    try:
+        done = subprocess.run([*compiler, "--version"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BuildError(f"{shlex.join(compiler)} cannot be run: {error}") from error
+    return done.stdout
+
+
+def _cpu_features() -> str:
+    """What the CPU can do: a cache shared by unlike machines must not hand one the other's code."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    wanted = ("flags", "Features", "model name", "CPU part")
+    return "\n".join(dict.fromkeys(line for line in lines if line.startswith(wanted)))
+
+
+def _compile_unless_noted(compiler: list[str], path: Path) -> None:
+    note = path.with_suffix(".failed")
+    again = f"delete {note} to try again"
+    with contextlib.suppress(OSError):
+        raise BuildError(f"{note.read_text()}; {again}")
+    begun = time.monotonic()
+    try:
+        _compile(compiler, path)
+    except BuildError as error:  # whoever is interrupted or killed leaves no note
+        if time.monotonic() - begun < QUICK_SECONDS:
+            raise
+        with contextlib.suppress(OSError):
+            note.write_text(str(error))
+        raise BuildError(f"{error}; {again}") from error
+
+
+def _compile(compiler: list[str], path: Path) -> None:
+    # A warning, not a note: a first call that takes seconds for no visible reason looks broken.
+    log.warning(
+        "propagate: compiling the fast CPU kernel, once on this machine (usually 15 to 60 seconds, at most %s).",
+        COMPILE_SECONDS,
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            built = Path(folder) / path.name
+            for tuning in TUNING:
+                flags = [*FLAGS, tuning] if tuning else FLAGS
+                status, said = _run([*compiler, *flags, str(SOURCES / MAIN), "-o", str(built)])
+                if status == 0:
+                    os.replace(built, path)
+                    return
+    except subprocess.TimeoutExpired as error:
+        raise BuildError(f"{shlex.join(compiler)} took more than {COMPILE_SECONDS} seconds") from error
+    except OSError as error:
+        raise BuildError(f"compiling it in {path.parent} failed: {error}") from error
+    reason = (said.strip().splitlines() or ["no message"])[-1]
+    raise BuildError(f"{shlex.join(compiler)} failed: {reason}")
+
+
+def _run(command: list[str]) -> tuple[int, str]:
+    """Exit status and errors. In a session of its own: a compiler is several processes, to be stopped together."""
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            _, said = process.communicate(timeout=COMPILE_SECONDS)
+        except BaseException:
+            with contextlib.suppress(OSError):  # it may have ended by now
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, said

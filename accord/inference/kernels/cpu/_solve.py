@@ -1,0 +1,170 @@
+"""Belief propagation on CPUs by the fused C++ kernel: the reference's results at the speed of memory.
+
+One pass over each edge's table serves both directions, nothing of size [arcs, states, states] is ever made, and small
+graphs are solved to the end while they are in cache. Not differentiable. See docs/adr/0004-fused-cpu-kernel.md.
+"""
+
+import ctypes
+import logging
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from accord.errors import InfeasibleError, OptionError
+from accord.inference.kernels._interface import Problem, Solution
+from accord.inference.kernels.cpu._build import BuildError, load_library
+
+log = logging.getLogger("accord.inference")
+
+MAX_STATES = 64  # as in native/sweep.hpp
+MAX_REDUCED = 8  # states up to which tables are held without their last row and column, as in native/reduced.hpp
+LARGE_GRAPH = 2048  # edges from which on a graph is solved on its own, as in native/plan.hpp
+MAX_EDGES = 2**30  # edges and rows are numbered with 32 bits
+MAX_TOTALS = 2**35  # bytes of the totals, which are addressed with 32 bits in steps of 8 bytes
+FUNCTIONS = {torch.float32: "accord_propagate_float32", torch.float64: "accord_propagate_float64"}
+# Edges x sweeps x (states + 8)^2, about the work, below which starting a thread takes longer (50 us) than it saves.
+ALONE = 5_000_000
+
+
+class _Arguments(ctypes.Structure):
+    """Mirrors `Arguments` in native/ways.hpp."""
+
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("replicas", "nodes", "edges", "states", "graphs")),
+        *((name, ctypes.c_void_p) for name in ("source", "target", "graph", "node", "edge", "appearance", "start")),
+        *((name, ctypes.c_void_p) for name in ("messages", "totals", "residual", "sweeps")),
+        *((name, ctypes.c_int64) for name in ("appearance_replicas", "max_sweeps", "best", "threads")),
+        *((name, ctypes.c_double) for name in ("damping", "tolerance")),
+        ("stuck", ctypes.c_int64),
+    ]
+
+
+def unfit(problem: Problem) -> str | None:
+    """Why the kernel cannot take this problem, or None."""
+    given = [tensor for tensor in (problem.node, problem.edge, problem.appearance, problem.start) if tensor is not None]
+    if problem.node.device.type != "cpu":
+        return f"the field is on {problem.node.device}; move it to the CPU, or use another backend"
+    if problem.node.dtype not in FUNCTIONS:
+        return f"it takes float32 and float64, not {problem.node.dtype}; convert the field"
+    if problem.node.shape[-1] > MAX_STATES:
+        return f"it takes up to {MAX_STATES} states, not {problem.node.shape[-1]}; use backend 'reference'"
+    if problem.edge.shape[-3] > MAX_EDGES or problem.node.shape[-2] > MAX_EDGES:
+        return f"it takes up to {MAX_EDGES} nodes and edges; use backend 'reference'"
+    row = 4 * -(-problem.node.shape[-1] // 16) * 16 * problem.node.element_size()
+    if problem.node.shape[-2] * row > MAX_TOTALS:
+        return f"it takes up to {MAX_TOTALS // row} nodes of {problem.node.shape[-1]} states; use backend 'reference'"
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given):
+        return "it has no gradient; use backend 'reference' or 'auto', or call it under torch.no_grad()"
+    return None
+
+
+@lru_cache(maxsize=1)
+def unavailable() -> str | None:
+    """Why there is no compiled kernel on this machine, or None. Compiles it the first time."""
+    try:
+        load_library()
+    except BuildError as error:
+        log.warning("propagate: the fast CPU kernel is not available, so the slower reference is used: %s.", error)
+        return str(error)
+    return None
+
+
+def needed_bytes(problem: Problem) -> int:
+    """Memory that `solve` takes on top of the problem: messages given back; tables, messages and totals of its own.
+
+    For fields without forbidden pairs and of moderate span; others take up to three times as much with few states, and
+    little more with many. Graphs and replicas are solved one after the other.
+    """
+    replicas, num_nodes, states = problem.node.shape
+    num_edges, each = problem.edge.shape[-3], problem.node.element_size()
+    if not num_edges:
+        return 0
+    one_graph = problem.num_graphs == 1
+    largest = num_edges if one_graph else int(torch.bincount(problem.edge_graph).max())
+    table, message = states**2, 2 * max(states - 1, 1)
+    if states == 2:
+        table, message = 1, 4  # with biases
+    elif states <= MAX_REDUCED and largest >= LARGE_GRAPH:
+        table = (states - 1) ** 2
+    padded = 1 if states == 2 else 1 << (states - 1).bit_length() if states <= 8 else -(-states // 16) * 16
+    message += int(problem.appearance.shape[0] > 1)
+    totals = 3 * num_nodes * padded * each
+    given_back = replicas * 2 * num_edges * states * each
+    beliefs = replicas * num_nodes * states * each
+    numbered = 3 * 4 * num_edges  # edge, source and target in 32 bits
+    # While edges are put in order there is a list of records, and the order of several graphs, but no tables yet.
+    planning = numbered + 3 * 4 * largest + 4 * num_edges * (not one_graph)
+    own = table * each * num_edges + totals
+    if one_graph:
+        # Tables and totals go before the last replica's messages are written.
+        most = beliefs + given_back + max(own - given_back // replicas, 0)
+        return int(max(planning, numbered + message * each * num_edges + most))
+    # A thread has a graph of its own, unless that is so large that all work on it together.
+    threads = torch.get_num_threads()
+    graphs = 1 if 4 * threads * largest > num_edges * replicas else threads
+    held = min(own + message * each * num_edges, (own + message * each * num_edges) * graphs * largest // num_edges)
+    return int(max(planning, numbered + held + beliefs + given_back))
+
+
+def solve(problem: Problem) -> Solution:
+    """Sweep until every graph of every replica has settled, as the reference does."""
+    reason = unfit(problem)
+    if reason is None and unavailable() is not None:
+        reason = f"{unavailable()}; install a C++ compiler (g++ or clang++), name it in $CXX, or use backend 'auto'"
+    if reason is not None:
+        raise OptionError(f"propagate: backend 'native' cannot be used here: {reason}.")
+    node, edge = problem.node.detach(), problem.edge.detach()
+    replicas, num_nodes, states = node.shape
+    num_edges = edge.shape[-3]
+    messages = node.new_empty(replicas, 2 * num_edges, states)
+    totals = node.clone(memory_format=torch.contiguous_format)
+    residual = node.new_zeros(replicas, problem.num_graphs)
+    sweeps = torch.zeros_like(residual, dtype=torch.long)
+    appearance = problem.appearance.detach()
+    work = replicas * num_edges * (states + 8) ** 2 * max(problem.max_sweeps, 1)
+    # Named, so that no tensor is freed while the kernel reads it.
+    inputs = {
+        "source": problem.arcs.edge_index[0].contiguous(),
+        "target": problem.arcs.edge_index[1].contiguous(),
+        "graph": problem.edge_graph.contiguous() if problem.num_graphs > 1 else None,
+        "node": node.contiguous(),
+        "edge": edge.contiguous(),
+        "appearance": appearance.contiguous() if problem.weighted else None,
+        "start": None if problem.start is None else problem.start.detach().contiguous(),
+    }
+    arguments = _Arguments(
+        replicas=replicas,
+        nodes=num_nodes,
+        edges=num_edges,
+        states=states,
+        graphs=problem.num_graphs,
+        **{name: _pointer(tensor) for name, tensor in inputs.items()},
+        messages=messages.data_ptr(),
+        totals=totals.data_ptr(),
+        residual=residual.data_ptr(),
+        sweeps=sweeps.data_ptr(),
+        appearance_replicas=appearance.shape[0],
+        max_sweeps=problem.max_sweeps,
+        best=int(problem.semiring == "max"),
+        threads=1 if work < ALONE else torch.get_num_threads(),
+        damping=problem.damping,
+        tolerance=problem.tolerance,
+        stuck=-1,
+    )
+    if getattr(load_library(), FUNCTIONS[node.dtype])(ctypes.byref(arguments)):
+        raise MemoryError("propagate: the CPU kernel ran out of memory.")
+    if arguments.stuck >= 0:
+        node_at, graph_at = (
+            problem.arcs.target_of(arguments.stuck),
+            int(problem.edge_graph[arguments.stuck % num_edges]),
+        )
+        raise InfeasibleError(
+            f"propagate: no state is left for node {node_at} in graph {graph_at}: clamped labels and forbidden states "
+            "or pairs contradict each other. Relax one of them."
+        )
+    return Solution(messages, residual, sweeps, totals)
+
+
+def _pointer(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()

@@ -1,0 +1,1 @@
+"""Gradients through message passing, whichever kernel passed the messages."""

@@ -1,0 +1,1 @@
+"""Message passing in plain torch: the version that every other kernel is tested against."""

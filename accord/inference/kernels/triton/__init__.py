@@ -1,0 +1,1 @@
+"""The fused GPU kernels in Triton."""

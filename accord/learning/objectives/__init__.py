@@ -1,0 +1,1 @@
+"""What is learned: networks, losses and scores."""

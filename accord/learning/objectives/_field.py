@@ -1,0 +1,106 @@
+"""A field trained as a whole: its potentials come from networks, its loss looks at all labels of a graph at once."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from accord.encoders import Noise
+from accord.evaluation import metric_for
+from accord.field import PairwiseField
+from accord.graphs import GraphBatch, Topology
+from accord.learning.objectives._maximin import GameOptions, maximin_objective
+from accord.learning.objectives._parts import network_logits
+from accord.learning.objectives._pseudolikelihood import pseudolikelihood
+from accord.learning.objectives._ranking import rank, within_bounds
+from accord.learning.training._options import PartOptions
+
+FieldOf = Callable[[Tensor, Tensor, Topology], PairwiseField]  # logits of nodes and edges -> the field they stand for
+FieldLoss = Callable[[PairwiseField, Tensor], Tensor]  # field and labels [R, nodes] -> loss [R]
+Decode = Callable[[PairwiseField], Tensor]  # field -> labels [R, nodes]
+
+
+def raw_field(node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
+    """Potentials are the networks' scores as they are."""
+    states = node.shape[-1]
+    # Whether the graphs make a field is checked once: it takes sorting edges and waiting for the device many times.
+    blank = topology.cached(("blank field", states), lambda: _blank_field(states, topology))
+    return blank.with_potentials(node, edge)
+
+
+def _blank_field(states: int, topology: Topology) -> PairwiseField:
+    """Potentials of 0, all views of one number."""
+    zero = torch.zeros((), device=topology.edge_index.device)
+    node, edge = zero.expand(topology.num_nodes, states), zero.expand(topology.num_edges, states, states)
+    return PairwiseField(topology.edge_index, node, edge, topology.graph, topology.num_graphs)
+
+
+def game_loss(options: GameOptions) -> FieldLoss:
+    """The maximin game: the negative (Bethe) log-likelihood a labelled node, with the gradient of Eq. 9."""
+
+    def loss(field: PairwiseField, targets: Tensor) -> Tensor:
+        objective, likelihood = maximin_objective(field, targets, options)
+        # The game's objective has the right gradient, the likelihood the value that people want to watch.
+        watched = (objective - objective.detach() + likelihood.detach()).sum(-1)
+        return -watched / (targets >= 0).sum(-1).clamp_min(1)
+
+    return loss
+
+
+def pseudolikelihood_loss(field: PairwiseField, targets: Tensor) -> Tensor:
+    """The negative pseudolikelihood, averaged over the nodes that count."""
+    logs, counts = pseudolikelihood(field, targets)
+    return -(logs * counts).sum(-1) / counts.sum(-1).clamp_min(1)
+
+
+class FieldObjective:
+    """Trains the networks behind a field by a loss of the field; both are kept by its joint labels.
+
+    Args:
+        parts: networks called "node" and "edge", or one called "shared".
+        options: how each network is updated.
+        level: what the networks are kept by.
+        field_of: how their scores become a field.
+        loss: of the field.
+        decode: how the field labels nodes.
+        identity: what of field and loss a checkpoint must agree in.
+    """
+
+    def __init__(
+        self,
+        parts: dict[str, nn.Module],
+        options: Mapping[str, PartOptions],
+        level: str,
+        field_of: FieldOf,
+        loss: FieldLoss,
+        decode: Decode,
+        identity: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.parts, self.options = parts, options
+        metric_for(level)  # says which levels there are
+        self.level = level
+        self.identity: Mapping[str, Any] = {"level": level, **(identity or {})}
+        self.field_of, self.loss, self.decode = field_of, loss, decode
+
+    def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
+        """The loss of the whole field; NaN for a replica whose scores have left all bounds."""
+        field, sound = self._field(batch, noise)
+        return {"field": torch.where(sound, self.loss(field, targets), torch.nan)}
+
+    def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
+        """Accuracy of joint labels at the level asked for: the networks belong together."""
+        field, sound = self._field(batch)
+        return {"field": torch.where(sound, rank(self.decode(field), targets, batch.topology, self.level), -torch.inf)}
+
+    def _field(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[PairwiseField, Tensor]:
+        """The field, and which replicas [R] have sound potentials; the others' are blank, so that all can go on."""
+        node, edge = (at_least_single(logits) for logits in network_logits(self.parts, batch, noise))
+        sound = within_bounds(node) & within_bounds(edge)
+        node, edge = (torch.where(sound.view(-1, *(1,) * (x.dim() - 1)), x, 0.0) for x in (node, edge))
+        return self.field_of(node, edge, batch.topology), sound
+
+
+def at_least_single(values: Tensor) -> Tensor:
+    """Fields are not solved in half precision."""
+    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values

@@ -1,0 +1,144 @@
+"""Edge loss of scorers that are a sum of their ends: scores of single edges are never kept.
+
+A table for each node as source, one as target and one for all edges make up an edge's scores; the gradient of the
+cross-entropy, softmax - label, goes back to the same tables. Value and gradient come in one pass over the edges, of
+which only sums at nodes remain: [nodes, replicas, pairs of states] rather than [edges, replicas, pairs].
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from accord._triton import suits
+from accord.encoders import Noise
+from accord.graphs import GraphBatch
+from accord.learning.objectives._losses import edge_loss
+from accord.learning.objectives._parts import EdgePart
+from accord.learning.objectives._triton_edge_loss import MAX_PAIRS, Incidence, triton_sums
+
+BLOCK = 2**20  # numbers held at once, a size that stays in a CPU's cache
+
+
+def network_edge_loss(
+    part: EdgePart, batch: GraphBatch, targets: Tensor, noise: Noise | None, smoothing: float = 0.0
+) -> Tensor:
+    """`edge_loss` of an edge network [R], fused where its scorer allows.
+
+    Args:
+        part: the edge network.
+        batch: the graphs.
+        targets: [R or 1, nodes].
+        noise: randomness of a training step.
+        smoothing: share of the target spread evenly over all pairs.
+    """
+    hidden = part.encoder(batch, noise)
+    tables = part.scorer.node_tables(hidden, noise)
+    if tables is None:
+        return edge_loss(part.scorer(hidden, batch, noise), targets, batch.topology, smoothing)
+    return split_edge_loss(*tables, targets, batch, smoothing)
+
+
+def split_edge_loss(
+    at_source: Tensor, at_target: Tensor, shared: Tensor, targets: Tensor, batch: GraphBatch, smoothing: float = 0.0
+) -> Tensor:
+    """`edge_loss` of the scores at_source[s] + at_target[t] + shared.
+
+    Args:
+        at_source: [nodes, R, states, states].
+        at_target: [nodes, R, states, states].
+        shared: [R, states, states].
+        targets: [R or 1, nodes].
+        batch: the graphs.
+        smoothing: share of the target spread evenly over all pairs.
+    """
+    loss: Tensor = _SplitEdgeLoss.apply(  # type: ignore[no-untyped-call]
+        at_source.flatten(-2), at_target.flatten(-2), shared.flatten(-2), targets, batch, smoothing
+    )
+    return loss
+
+
+def incidence(batch: GraphBatch) -> Incidence:
+    """The ends of a batch's edges, sorted by each."""
+
+    def build() -> Incidence:
+        source, target = batch.topology.edge_index
+        by_source, by_target = source.argsort(stable=True), target.argsort(stable=True)
+        return Incidence(
+            _starts(source, batch.num_nodes), target[by_source], _starts(target, batch.num_nodes), source[by_target]
+        )
+
+    return batch.cached("incidence", build)
+
+
+def plain_sums(
+    at_source: Tensor, at_target: Tensor, shared: Tensor, targets: Tensor, edge_index: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Sum of the edges' losses [R], how many count [R], and gradients at the ends' tables [nodes, R, pairs].
+
+    Pairs come first inside: a softmax over a leading axis takes whole rows of replicas at a time.
+    """
+    first, second, both = at_source.permute(2, 0, 1), at_target.permute(2, 0, 1), shared.t()[:, None, :]
+    first, second, labels = first.contiguous(), second.contiguous(), targets.t().contiguous()
+    to_first, to_second = torch.zeros_like(first), torch.zeros_like(second)
+    pairs, _, replicas = first.shape
+    total, count = first.new_zeros(replicas), first.new_zeros(replicas)
+    for source, target in edge_index.split(max(BLOCK // max(pairs * replicas, 1), 1), dim=1):
+        source_label, target_label = labels[source], labels[target]
+        known = ((source_label >= 0) & (target_label >= 0)).expand(-1, replicas)
+        label = (source_label * math.isqrt(pairs) + target_label).clamp_min(0).expand(-1, replicas)[None]
+        scores = first.index_select(1, source).add_(second.index_select(1, target)).add_(both)
+        log_probabilities = scores.log_softmax(0)
+        picked = (1 - smoothing) * log_probabilities.gather(0, label)[0]
+        picked = picked + smoothing * log_probabilities.mean(0) if smoothing else picked
+        total -= (picked * known).sum(0)
+        count += known.sum(0)
+        gradient = log_probabilities.exp_()
+        gradient.scatter_add_(0, label, gradient.new_full(label.shape, smoothing - 1.0))
+        gradient = gradient.sub_(smoothing / pairs).mul_(known)
+        to_first.index_add_(1, source, gradient)
+        to_second.index_add_(1, target, gradient)
+    return total, count, to_first.permute(1, 2, 0), to_second.permute(1, 2, 0)
+
+
+def _starts(node: Tensor, count: int) -> Tensor:
+    start = torch.zeros(count + 1, dtype=torch.int64, device=node.device)
+    start[1:] = torch.bincount(node, minlength=count).cumsum(0)
+    return start
+
+
+class _SplitEdgeLoss(Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        at_source: Tensor,
+        at_target: Tensor,
+        shared: Tensor,
+        targets: Tensor,
+        batch: GraphBatch,
+        smoothing: float,
+    ) -> Tensor:
+        tables = at_source, at_target, shared
+        if suits(*tables) and at_source.shape[-1] <= MAX_PAIRS and at_source.numel():
+            sums = triton_sums(*tables, targets, incidence(batch), smoothing)
+        else:
+            wide = torch.float64 if at_source.dtype == torch.float64 else torch.float32
+            full = [table.to(wide) for table in tables]
+            sums = plain_sums(full[0], full[1], full[2], targets, batch.topology.edge_index, smoothing)
+        total, count, to_source, to_target = sums
+        scale = count.clamp_min(1).reciprocal()
+        ctx.save_for_backward(to_source, to_target, scale)
+        ctx.dtypes = [table.dtype for table in tables]
+        return total * scale
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        to_source, to_target, scale = ctx.saved_tensors
+        factor = (gradient * scale)[:, None]
+        # Every edge has one source, so the gradients at the sources hold each edge once.
+        found = to_source * factor, to_target * factor, to_source.sum(0) * factor
+        return *(tensor.to(dtype) for tensor, dtype in zip(found, ctx.dtypes, strict=True)), None, None, None

@@ -1,0 +1,1 @@
+"""What is chosen on validation data: how node and edge network combine."""

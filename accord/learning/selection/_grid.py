@@ -1,0 +1,125 @@
+"""How strongly the edge network speaks: chosen on validation data, all candidates solved side by side.
+
+Two networks trained apart are not calibrated to each other. Sharpness, normaliser and its power, and the weight of the
+node evidence say how their predictions combine, semiring, sweeps and reweighting how the field is solved; none of them
+needs training again.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from accord._memory import available_memory
+from accord.errors import OptionError
+from accord.evaluation import metric_for
+from accord.field import Pseudomarginals
+from accord.graphs import Topology
+from accord.inference import Semiring
+from accord.learning.objectives._ranking import rank
+from accord.learning.selection._combination import SEMIRINGS, SPANNING, Chosen
+
+CHUNK_BYTES = 2**28  # of edge tables solved at once; the sweeps hold a few times as much
+GPU_SHARE = 1 / 64  # of all memory there: many launches of small kernels are slower than a few of large
+GPU_ROOM = 16  # times as much must be free, or less is solved at once
+NORMALISERS = {"own": 0.0, "node": 1.0}  # share of the node network's marginals
+
+
+@dataclass(frozen=True, kw_only=True)
+class CombinationGrid:
+    """Candidates: every combination of these values; earlier ones win ties. Sharpness 0 is the node network alone."""
+
+    sharpness: tuple[float, ...] = (1.0, 0.5, 2.0, 0.2, 5.0, 0.1, 10.0, 0.0)
+    power: tuple[float, ...] = (1.0, 0.5, 0.1, 0.0)
+    node_weight: tuple[float, ...] = (1.0, 0.5, 2.0)
+    normaliser: tuple[str, ...] = ("own",)  # and "node", the paper's letter
+    appearance: tuple[float | Literal["spanning"], ...] = (1.0,)  # tree-reweighting; 1 is plain propagation
+    semiring: tuple[Semiring, ...] = ("max",)  # and "sum": what joint decoding starts from
+    sweeps: tuple[int, ...] = (20,)
+
+    def __post_init__(self) -> None:
+        for name, values in vars(self).items():
+            if not isinstance(values, (tuple, list)) or not values:
+                raise OptionError(f"CombinationGrid: {name} is {values!r}; a list of at least one value is needed.")
+            if name in ("sharpness", "power", "node_weight", "sweeps"):
+                wrong = [
+                    v for v in values if isinstance(v, bool) or not isinstance(v, (int, float)) or not 0 <= v < 1e9
+                ]
+                if wrong:
+                    raise OptionError(f"CombinationGrid: {name} holds {wrong[0]!r}; numbers from 0 up are needed.")
+        unknown: list[object] = [name for name in self.normaliser if name not in NORMALISERS]
+        unknown += [name for name in self.semiring if name not in SEMIRINGS]
+        unknown += [value for value in self.appearance if not _is_appearance(value)]
+        if unknown:
+            raise OptionError(
+                f"CombinationGrid: {unknown[0]!r} is unknown. Normalisers are own and node, semirings max and sum, "
+                "appearance is a number in (0, 1] or spanning."
+            )
+
+    def candidates(self) -> list[tuple[float, ...]]:
+        """Rows of numbers in the order of the fields of `Chosen`."""
+        listed: list[tuple[float, ...]] = list(
+            product(
+                self.sharpness,
+                self.power,
+                self.node_weight,
+                [NORMALISERS[name] for name in self.normaliser],
+                [SPANNING if isinstance(value, str) else value for value in self.appearance],
+                [float(SEMIRINGS.index(name)) for name in self.semiring],
+                self.sweeps,
+            )
+        )
+        return listed
+
+
+def _is_appearance(value: object) -> bool:
+    return value == "spanning" or (isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1)
+
+
+def choose_combination(
+    node: Tensor,
+    edge: Tensor,
+    targets: Tensor,
+    topology: Topology,
+    level: str,
+    grid: CombinationGrid,
+    damping: float,
+) -> Chosen:
+    """The candidate with the best validation score for each replica; node accuracy breaks ties, then the order.
+
+    Args:
+        node: [R, nodes, states], logits on validation graphs.
+        edge: [R, edges, states, states], logits.
+        targets: [R, nodes], their labels.
+        topology: the validation graphs.
+        level: "node" or "graph".
+        grid: the candidates.
+        damping: of belief propagation.
+    """
+    metric = metric_for(level)
+    candidates = torch.tensor(grid.candidates(), dtype=node.dtype, device=node.device)
+    size = max(1, _chunk_bytes(edge.device) // max(1, edge.numel() * edge.element_size()))
+    scores, ranks = [], []
+    by_sharpness = candidates.view(len(grid.sharpness), -1, candidates.shape[-1])
+    # All of some sharpnesses at once, or one after the other some of one: either way its softmax is taken once.
+    for group in by_sharpness.split(max(1, size // by_sharpness.shape[1])):
+        marginals = Pseudomarginals.from_logits(node, edge, group[:, :1, None, 0])
+        for chunk in group.split(size, dim=1):
+            candidate = Chosen.from_rows(chunk[:, :, None], chunk.new_zeros(*chunk.shape[:2], 1))
+            labels = candidate.labels(candidate.combine(marginals, topology), damping).flatten(0, 1)
+            scores.append(metric(labels, targets, topology))
+            ranks.append(rank(labels, targets, topology, level))
+    score, winner = torch.cat(scores).double(), torch.cat(ranks).argmax(0)
+    return Chosen.from_rows(candidates[winner], score.gather(0, winner[None])[0].to(node.dtype))
+
+
+def _chunk_bytes(device: torch.device) -> int:
+    """How large the edge tables of candidates that are solved at once may be."""
+    if device.type != "cuda":
+        return CHUNK_BYTES
+    whole = int(GPU_SHARE * torch.cuda.get_device_properties(device).total_memory)
+    free = available_memory(device) or 0
+    # By what is free only in need: which candidates are solved together may show in the last bits.
+    return max(CHUNK_BYTES, whole if GPU_ROOM * whole <= free else free // GPU_ROOM)

@@ -1,0 +1,59 @@
+"""The combination fitted rather than searched: a few numbers by the likelihood of validation labels.
+
+The gradient goes through a few sweeps of sum-product propagation. Where probabilities matter more than the one best
+labelling, this is the better choice; a grid sees the metric itself.
+"""
+
+import torch
+from torch import Tensor
+
+from accord.evaluation import metric_for
+from accord.graphs import Topology
+from accord.inference import propagate
+from accord.learning.objectives._losses import node_loss
+from accord.learning.selection._combination import Chosen
+from accord.learning.selection._grid import CombinationGrid
+
+FITTED = ("sharpness", "power", "node_weight", "node_share")
+SWEEPS, STEPS, RATE = 5, 80, 0.05  # few parameters: plain gradient steps of Adam settle within these
+
+
+def fit_combination(
+    node: Tensor,
+    edge: Tensor,
+    targets: Tensor,
+    topology: Topology,
+    level: str,
+    grid: CombinationGrid,
+    damping: float,
+) -> Chosen:
+    """Sharpness, power, node weight and the share of node marginals that make validation labels most likely.
+
+    Arguments are those of `choose_combination`; of the grid, the first value of everything else is taken.
+    """
+    replicas = node.shape[0]
+    first = torch.tensor(grid.candidates()[0], dtype=node.dtype, device=node.device)
+    start = Chosen.from_rows(first.expand(replicas, -1), node.new_zeros(replicas)).tensors()
+    # Softplus keeps numbers positive (this is 1), and the sigmoid keeps the share between 0 and 1 (this is 0.1).
+    raw = {name: node.new_full((replicas,), 0.54) for name in FITTED[:3]}
+    raw["node_share"] = node.new_full((replicas,), -2.2)
+    for value in raw.values():
+        value.requires_grad_()
+    optimiser = torch.optim.Adam(raw.values(), lr=RATE)
+
+    def chosen() -> Chosen:
+        values = {name: torch.nn.functional.softplus(raw[name]) for name in FITTED[:3]}
+        return Chosen(**start | values | {"node_share": raw["node_share"].sigmoid()})
+
+    for _ in range(STEPS):
+        optimiser.zero_grad()
+        with torch.enable_grad():
+            field = chosen().field(node.detach(), edge.detach(), topology)
+            beliefs = propagate(field, damping=damping, max_sweeps=SWEEPS, tolerance=0.0)
+            node_loss(beliefs.node, targets).sum().backward()
+        optimiser.step()
+    with torch.no_grad():
+        best = chosen()
+        labels = best.labels(best.field(node, edge, topology), damping)
+        score = metric_for(level)(labels, targets, topology).to(node.dtype)
+    return Chosen(**{**best.tensors(), "score": score})

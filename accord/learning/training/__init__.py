@@ -1,0 +1,1 @@
+"""How it is learned: replicas, the training loop, checkpoints."""

@@ -1,0 +1,208 @@
+"""Training in chunks of replicas that fit into memory, one after the other, put together as if trained at once.
+
+How many fit is measured: a few updates with a few replicas, and with some more, tell what one costs. A chunk that runs
+out of memory all the same is halved and tried again. A replica's result does not depend on its companions, so it does
+not depend on the chunks either.
+"""
+
+import copy
+import json
+import logging
+import math
+import warnings
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from lightning.fabric import Fabric
+from torch_geometric.data import Data
+
+from accord._memory import available_memory, is_out_of_memory, peak_memory, release_memory
+from accord.learning.training._loop import CHECKPOINT, Report, Row, Trainer, stands_alone
+from accord.learning.training._options import TrainingOptions
+from accord.learning.training._replicas import Replicas, copy_of, learned
+from accord.learning.training._update import Objective
+
+PLANNED_FROM = 16  # replicas; fewer are simply tried
+PROBES = (2, 6)  # replicas trained to measure what one takes
+PROBE_EPOCHS = 3  # plain, recorded, replayed
+SHARE = 0.85  # of the memory that is free: allocators leave holes
+PLAN = "chunks.json"
+Chunk = list[int]  # places of replicas
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that a training run needs but the replicas."""
+
+    objective: Objective
+    replicas: Replicas
+    options: TrainingOptions
+    train: Sequence[Data]
+    validation: Sequence[Data]
+    folder: Path | None = None
+    report: Report | None = None
+    trained: bool = False
+
+    def for_chunk(self, chunk: Chunk) -> "Job":
+        """The same for some replicas, with networks of their own."""
+        part = copy.copy(self.objective)
+        places = torch.tensor(chunk)
+        part.parts = {name: copy_of(module, places) for name, module in self.objective.parts.items()}
+        folder = None if self.folder is None else self.folder / f"replicas-{chunk[0]}-{chunk[-1]}"
+        return replace(self, objective=part, replicas=self.replicas.subset(chunk), folder=folder)
+
+    @property
+    def device(self) -> torch.device:
+        """Where it will be trained."""
+        return Fabric(accelerator=self.options.accelerator, devices=1).device
+
+    def run(self) -> Trainer:
+        """Train."""
+        trainer = Trainer(self.objective, self.replicas, self.options, self.folder, self.report, self.trained)
+        trainer.fit(self.train, self.validation)
+        return trainer
+
+
+def train_in_chunks(job: Job) -> tuple[list[Row], torch.device]:
+    """Train all replicas of a job in place, in as many chunks as memory asks for.
+
+    Returns:
+        A row of numbers for every look at validation data, over all replicas; and where the parts are now.
+    """
+    if job.options.devices > 1 or job.replicas.count == 1 or not stands_alone(job.objective):
+        trainer = job.run()
+        return trainer.history, trainer.fabric.device
+    waiting, done = deque(_plan(job)), list[tuple[Chunk, list[Row]]]()
+    device = torch.device("cpu")
+    while waiting:
+        chunk = waiting.popleft()
+        try:
+            history, device = _train_chunk(job, chunk, done)
+            done.append((chunk, history))
+            continue
+        except Exception as error:
+            if len(chunk) == 1 or not is_out_of_memory(error):
+                raise
+            log.warning("%d replicas at once do not fit into memory; trying half as many.", len(chunk))
+        # Out here nothing refers to the error any more, nor it to what was being computed.
+        release_memory(device)
+        middle = len(chunk) // 2
+        waiting.extendleft([chunk[middle:], chunk[:middle]])
+        _write_plan(job, [*(chunk for chunk, _ in done), *waiting])
+    for part in job.objective.parts.values():
+        part.to(device)
+    return merge_histories(done), device
+
+
+def _train_chunk(job: Job, chunk: Chunk, done: list[tuple[Chunk, list[Row]]]) -> tuple[list[Row], torch.device]:
+    """Train one chunk; the networks of the whole job take what was learned, or stay as they were."""
+
+    def follow(row: Row) -> None:
+        if job.report is not None:
+            job.report(merge_histories([*done, (chunk, [row])])[-1] | {"epoch": row["epoch"]})
+
+    if len(chunk) < job.replicas.count:
+        part = replace(job.for_chunk(chunk), report=follow)
+        trainer = part.run()
+        _take_back(job.objective, part.objective, torch.tensor(chunk))
+        return trainer.history, trainer.fabric.device
+    parts = job.objective.parts.values()
+    start = [value.detach() for part in parts for value in learned(part).values()]
+    device = job.device
+    # Parts that are moved leave their old values behind; others would overwrite them.
+    start = [value.clone() if value.device.type == device.type else value for value in start]
+    try:
+        trainer = job.run()
+    except BaseException:
+        for value, old in zip((v for part in parts for v in learned(part).values()), start, strict=True):
+            value.grad, value.data = None, old
+        raise
+    return trainer.history, trainer.fabric.device
+
+
+@torch.no_grad()
+def _take_back(whole: Objective, part: Objective, places: torch.Tensor) -> None:
+    """Copy what a chunk has learned to where it belongs."""
+    for name, module in whole.parts.items():
+        found = learned(part.parts[name])
+        for key, value in learned(module).items():
+            value.index_copy_(0, places.to(value.device), found[key].to(value.device))
+
+
+def _plan(job: Job) -> list[Chunk]:
+    """Chunks that should fit; those of an interrupted run, where there is one."""
+    count = job.replicas.count
+    if job.folder is not None and (job.folder / PLAN).exists():
+        chunks: list[Chunk] = json.loads((job.folder / PLAN).read_text())
+        if sorted(place for chunk in chunks for place in chunk) == list(range(count)):
+            return chunks
+    resuming = job.folder is not None and (job.folder / CHECKPOINT).exists()
+    size = count if count < PLANNED_FROM or resuming else fitting_replicas(job)
+    pieces = math.ceil(count / size)
+    cuts = [round(piece * count / pieces) for piece in range(pieces + 1)]
+    chunks = [list(range(first, last)) for first, last in zip(cuts[:-1], cuts[1:], strict=True)]
+    _write_plan(job, chunks)
+    return chunks
+
+
+def _write_plan(job: Job, chunks: list[Chunk]) -> None:
+    if job.folder is not None and len(chunks) > 1:
+        job.folder.mkdir(parents=True, exist_ok=True)
+        (job.folder / PLAN).write_text(json.dumps(chunks))
+
+
+def fitting_replicas(job: Job) -> int:
+    """How many replicas of a job fit into memory at once, by what a few of them take."""
+    count, device = job.replicas.count, job.device
+    taken = []
+    for few in PROBES:
+        try:
+            peak = peak_memory(lambda: _probe(job, few), device)  # noqa: B023
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            return max(few // 2, 1)
+        if peak is None:
+            return count
+        taken.append(peak)
+        free = available_memory(device)
+        # What all share is counted for each here, and yet it fits. On CPUs a peak says less: a process may have taken
+        # from its own reserves what others will have to ask the system for.
+        if free is None or (device.type == "cuda" and peak * count / few <= SHARE * free):
+            return count
+    assert free is not None
+    each = max((taken[1] - taken[0]) / (PROBES[1] - PROBES[0]), 1.0)
+    size = int((SHARE * free - max(taken[0] - PROBES[0] * each, 0.0)) / each)
+    size = min(max(size, 1), count)
+    log.info("a replica takes %.1f MB, %.1f GB are free: %d at once", each / 1e6, free / 1e9, size)
+    return size
+
+
+def _probe(job: Job, few: int) -> None:
+    """Train a few replicas for a moment, on what takes most."""
+    graphs = list(job.train)
+    if job.options.batch_graphs == 1:  # an update takes one graph: the largest decides
+        graphs = [max(graphs, key=lambda graph: graph.num_nodes + graph.num_edges)]
+    options = replace(job.options, max_epochs=PROBE_EPOCHS, evaluate_every=1, patience=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of divergence, say: the run itself will tell
+        replace(job.for_chunk(list(range(few))), options=options, train=graphs, folder=None, report=None).run()
+
+
+def merge_histories(done: Sequence[tuple[Chunk, list[Row]]]) -> list[Row]:
+    """Rows of several chunks as one: means over all replicas; a chunk that has ended counts with its last row."""
+    merged = []
+    for epoch in sorted({row["epoch"] for _, history in done for row in history}):
+        latest = [(len(chunk), [row for row in history if row["epoch"] <= epoch][-1:]) for chunk, history in done]
+        rows = [(weight, found[0]) for weight, found in latest if found]
+        names = dict.fromkeys(name for _, row in rows for name in row if name != "epoch")
+        row: Row = {"epoch": epoch}
+        for name in names:
+            known = [(weight, one[name]) for weight, one in rows if name in one]
+            row[name] = sum(weight * value for weight, value in known) / sum(weight for weight, _ in known)
+        merged.append(row)
+    return merged

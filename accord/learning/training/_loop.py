@@ -1,0 +1,328 @@
+"""The training loop that every method runs through: batches, updates, looks at validation data, checkpoints."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric import Fabric
+from torch import Tensor
+from torch_geometric.data import Data
+
+from accord.encoders import Noise
+from accord.errors import InputError
+from accord.graphs import GraphBatch, fingerprint_graphs
+from accord.learning.objectives._proxy import NodeObjective, ProxyObjective
+from accord.learning.training._adam import ReplicaAdam
+from accord.learning.training._allocation import kept_memory
+from accord.learning.training._checkpoint import flatten_optimiser, read_checkpoint, restore_optimiser, write_checkpoint
+from accord.learning.training._cuda_graphs import CudaGraphs, Result
+from accord.learning.training._divergence import finite_replicas, forget_momentum, warn_of_divergence
+from accord.learning.training._options import TrainingOptions
+from accord.learning.training._replicas import Replicas, cut, is_stacked, learned
+from accord.learning.training._snapshots import Snapshots
+from accord.learning.training._torch_settings import FABRIC_PRECISIONS, determinism, product_precision
+from accord.learning.training._update import Objective, Updater
+
+Row = dict[str, float]
+Report = Callable[[Row], None]
+CHECKPOINT = "checkpoint.safetensors"
+COURSE = ("batch_graphs", "evaluate_every", "patience", "clip_norm", "precision")  # options that shape a run's course
+LEAVING_SHARE = 0.25  # of the replicas in the batch must have finished before these leave: it costs a fresh start
+EPOCH_STRIDE = 1_000_003  # keeps the steps of different epochs apart in the noise
+
+
+def stands_alone(objective: Objective) -> bool:
+    """Whether an objective is its parts and nothing else: replicas can be taken out, and updates recorded.
+
+    Losses of whole fields wait for the device and know of all replicas, and so do foreign modules.
+    """
+    return isinstance(objective, (NodeObjective, ProxyObjective)) and is_stacked(objective.parts.values())
+
+
+class Trainer:
+    """Minimises an objective on training graphs and keeps what is best on validation graphs.
+
+    Given the options and seeds, the course of a run is fixed by the epoch number alone (dropout is counted, not
+    drawn from a stream), so a run that was killed goes on from its last checkpoint as if nothing had happened.
+    Replicas that have finished (no patience left, or diverged) leave the batch once a quarter of it has.
+
+    Args:
+        objective: what is to be learned.
+        replicas: seeds and tasks.
+        options: how to train.
+        folder: where to keep a checkpoint.
+        report: called with a row of numbers at every look at validation data.
+        trained: whether the parts come trained, so that training must beat what they are.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        replicas: Replicas,
+        options: TrainingOptions,
+        folder: Path | None = None,
+        report: Report | None = None,
+        trained: bool = False,
+    ) -> None:
+        self.objective, self.replicas, self.options = objective, replicas, options
+        self.path = None if folder is None else folder / CHECKPOINT
+        self.report = report
+        self.history: list[Row] = []
+        strategy = "ddp" if options.devices > 1 else "auto"
+        self.fabric = Fabric(
+            accelerator=options.accelerator,
+            strategy=strategy,
+            devices=options.devices,
+            precision=FABRIC_PRECISIONS.get(options.precision, options.precision),  # type: ignore[arg-type]
+        )
+        self.fabric.launch()
+        for part in objective.parts.values():
+            part.to(self.fabric.device)
+        self.updater = Updater(objective, self.fabric, options.clip_norm)
+        self.snapshots = {name: Snapshots(part, replicas.count, trained) for name, part in objective.parts.items()}
+        self.epoch = 0  # epochs done
+        self.stale = torch.zeros(replicas.count, dtype=torch.long)  # looks at validation data since a replica improved
+        self.diverged = torch.full((replicas.count,), -1)  # epoch in which a replica was found to have diverged
+        self.last: dict[str, Tensor] = {}  # [R], losses and scores of each replica while it was running
+        self.fingerprint = ""  # of the data, so that a checkpoint is not taken up with other graphs
+        self.present = torch.arange(replicas.count)  # replicas that have not left the batch
+        self.step = torch.zeros((), dtype=torch.long, device=self.fabric.device)
+        self.graphs = self._make_graphs()
+        self._take_stock()
+
+    @property
+    def optimisers(self) -> dict[str, ReplicaAdam]:
+        """One for each part."""
+        return self.updater.optimisers
+
+    def fit(self, train: Sequence[Data], validation: Sequence[Data]) -> None:
+        """Train, then put the best parameters of every replica in place."""
+        held_out = self._place(GraphBatch.collate(validation))
+        self.fingerprint = fingerprint_graphs([*train, *validation])
+        batches = self.batches(train)
+        self._resume()
+        options, device = self.options, self.fabric.device
+        with determinism(options.deterministic), product_precision(options.precision), kept_memory(device):
+            if not self.history:
+                self._look(held_out)
+            while self.epoch < self.options.max_epochs and bool(self._running().any()):
+                losses = self.train_epoch(batches(self.epoch))
+                self.epoch += 1
+                looking = self.epoch % self.options.evaluate_every == 0 or self.epoch == self.options.max_epochs
+                self._stop_diverged(losses, looking)
+                if looking:
+                    self._look(held_out, losses)
+                    self._let_finished_leave()
+                if self.epoch % self.options.checkpoint_every == 0 or self.epoch == self.options.max_epochs:
+                    self._save()
+        for name, part in self.objective.parts.items():
+            self.snapshots[name].restore(part)
+        warn_of_divergence(self.replicas, self.diverged, {name: kept.epoch for name, kept in self.snapshots.items()})
+
+    def train_epoch(self, batches: Iterator[tuple[GraphBatch, bool]]) -> dict[str, Tensor]:
+        """One pass over the training graphs; mean losses of the replicas that are present."""
+        totals: dict[str, Tensor] = {}
+        number = -1
+        for number, (batch, fixed) in enumerate(batches):
+            for name, loss in self._update(self._place(batch), number, fixed).items():
+                totals[name] = totals[name] + loss if name in totals else loss.clone()
+        return {name: total / (number + 1) for name, total in totals.items()}
+
+    def _update(self, batch: GraphBatch, number: int, fixed: bool) -> dict[str, Tensor]:
+        """One step of every part; returns the losses before it, which the next step may overwrite."""
+        step, targets = self.epoch * EPOCH_STRIDE + number, self._targets(batch)
+        if self.graphs is None or not fixed:
+            return self.updater(batch, targets, Noise(self.keys, step))
+        self.step.fill_(step)
+        return self.graphs.run(id(batch), lambda: self.updater(batch, targets, Noise(self.keys, self.step)))
+
+    def _running(self) -> Tensor:
+        """Replicas that have neither diverged nor run out of patience [R]; each for itself."""
+        return (self.stale < (self.options.patience or math.inf)) & (self.diverged < 0)
+
+    def _stop_diverged(self, losses: Mapping[str, Tensor], look_at_weights: bool) -> None:
+        """Send replicas whose losses (or weights) are no longer finite back to their best parameters, for good."""
+        parts, count = self.objective.parts, len(self.present)
+        sound = torch.stack(list(losses.values())).isfinite().all(0).cpu()
+        if look_at_weights:
+            sound &= self._replayed("weights", lambda: finite_replicas(parts.values(), count)).cpu()
+        lost = ~sound & (self.diverged[self.present] < 0)
+        if bool(lost.any()):
+            self.diverged[self.present[lost]] = self.epoch
+            for name, part in parts.items():
+                self.snapshots[name].send_back(part, lost, self.present)
+                forget_momentum(self.optimisers[name], lost)
+            self._take_stock()
+
+    def _let_finished_leave(self) -> None:
+        """Take replicas that have finished out of the batch, once there are enough of them to be worth it."""
+        staying = self._running()[self.present]
+        gone = int((~staying).sum())
+        worth_it = gone >= LEAVING_SHARE * len(staying) and bool(staying.any())
+        if gone and worth_it and self.fabric.world_size == 1 and stands_alone(self.objective):
+            self._keep(staying.nonzero().flatten())
+
+    def _keep(self, places: Tensor) -> None:
+        """Go on with the replicas at some places of those present."""
+        for name, part in self.objective.parts.items():
+            cut(part, places)
+            self.optimisers[name].keep(places)
+        self.present = self.present[places]
+        self._take_stock()
+
+    def _take_stock(self) -> None:
+        """Note on the device who is present and who is halted; what was recorded of others no longer holds."""
+        device = self.fabric.device
+        self.now = self.replicas.subset(self.present.tolist())
+        self.keys = torch.tensor(self.now.keys, device=device)
+        halted = self.diverged[self.present] >= 0
+        self.updater.halted = halted.to(device) if bool(halted.any()) else None
+        if self.graphs is not None:
+            self.graphs.forget()
+
+    def _make_graphs(self) -> CudaGraphs | None:
+        """Where updates can be recorded and replayed, and are wanted so."""
+        single_gpu = self.fabric.device.type == "cuda" and self.fabric.world_size == 1
+        wanted = self.options.cuda_graphs and single_gpu and stands_alone(self.objective)
+        return CudaGraphs(self.fabric.device) if wanted else None
+
+    def _replayed(self, key: str, work: Callable[[], Result]) -> Result:
+        """Work that is the same every time, recorded where that can be done."""
+        return work() if self.graphs is None else self.graphs.run(key, work)
+
+    def _place(self, batch: GraphBatch) -> GraphBatch:
+        """A batch on the device and in the precision of the networks."""
+        return batch.to(self.fabric.device, torch.float32)
+
+    def batches(self, train: Sequence[Data]) -> Callable[[int], Iterator[tuple[GraphBatch, bool]]]:
+        """Portions of the training graphs by epoch, in an order that depends on the epoch alone and all replicas share.
+
+        Portions that are the same in every epoch (all graphs, or one at a time) are put together once: what encoders
+        derive from a batch, such as normalised adjacencies, is kept with it. With each comes whether it is such a one.
+        """
+        train = self._share(train)
+        size = min(self.options.batch_graphs or len(train), len(train))
+        fixed = size in (1, len(train))
+        pieces = [[graph] for graph in train] if size == 1 else [list(train)]
+        ready = [self._place(GraphBatch.collate(piece)) for piece in pieces] if fixed else []
+
+        def portions(epoch: int) -> Iterator[tuple[GraphBatch, bool]]:
+            order = torch.randperm(len(train), generator=torch.Generator().manual_seed(epoch)).tolist()
+            if fixed:
+                return ((ready[index], True) for index in order if index < len(ready))
+            cuts = range(0, len(order), size)
+            return ((GraphBatch.collate([train[i] for i in order[cut : cut + size]]), False) for cut in cuts)
+
+        return portions
+
+    def _share(self, train: Sequence[Data]) -> list[Data]:
+        """This process's training graphs: every process has as many, so that all make the same number of updates."""
+        processes = self.fabric.world_size
+        padded = [*train, *train[: -len(train) % processes]]
+        return padded[self.fabric.global_rank :: processes]
+
+    def _targets(self, batch: GraphBatch) -> Tensor:
+        """Labels [present, nodes]."""
+        if batch.y is None:
+            raise InputError("Training and validation graphs need labels: set `y` (-1 where a label is missing).")
+        y, now = batch.y, self.now
+        return batch.cached(("targets", now), lambda: now.targets(y))
+
+    @torch.no_grad()
+    def _look(self, held_out: GraphBatch, losses: Mapping[str, Tensor] | None = None) -> None:
+        """Score every part on validation data, keep what has improved, and tell whoever listens."""
+        targets = self._targets(held_out)
+        found = self._replayed("look", lambda: self.objective.scores(held_out, targets))
+        scores = {name: score.detach().double().cpu() for name, score in found.items()}
+        joint, running = next(iter(scores.values())), self._running()[self.present]
+        improved = [
+            self.snapshots[name].update(part, scores.get(name, joint), self.epoch, running, self.present)
+            for name, part in self.objective.parts.items()
+        ]
+        stale = self.stale[self.present]
+        self.stale[self.present] = torch.where(torch.stack(improved).any(0), 0, stale + running)
+        values = {f"{name}_loss": loss.double().cpu() for name, loss in (losses or {}).items()}
+        values |= {f"{name}_score": score for name, score in scores.items()}
+        for name, value in values.items():
+            known = self.last.setdefault(name, torch.full((self.replicas.count,), torch.nan, dtype=torch.float64))
+            known[self.present[running]] = value[running]
+        row: Row = {"epoch": self.epoch, **{name: _mean(self.last[name]) for name in values}}
+        self.history.append(row)
+        if self.report is not None and self.fabric.is_global_zero:
+            self.report(row)
+
+    def _save(self) -> None:
+        if self.path is None or not self.fabric.is_global_zero:
+            return
+        tensors: dict[str, Tensor] = {f"last/{name}": value for name, value in self.last.items()}
+        for name, part in self.objective.parts.items():
+            best = self.snapshots[name].best
+            tensors |= {f"{name}/now/{key}": self._whole(value, best[key]) for key, value in learned(part).items()}
+            tensors |= {f"{name}/best/{key}": value for key, value in best.items()}
+            tensors |= {
+                f"{name}/optimiser/{k}": self._whole(v) for k, v in flatten_optimiser(self.optimisers[name]).items()
+            }
+            tensors |= {f"{name}/score": self.snapshots[name].score, f"{name}/epoch": self.snapshots[name].epoch}
+        course = {"epoch": self.epoch, "stale": self.stale.tolist(), "diverged": self.diverged.tolist()}
+        course |= {"present": self.present.tolist()}
+        write_checkpoint(self.path, tensors, {**self._identity(), **course, "history": self.history})
+
+    def _whole(self, value: Tensor, blank: Tensor | None = None) -> Tensor:
+        """What replicas that are present hold, and zeros (or `blank`) for those that have left."""
+        if len(self.present) == self.replicas.count or not value.dim():
+            return value
+        whole = value.new_zeros(self.replicas.count, *value.shape[1:]) if blank is None else blank.clone()
+        whole[self.present.to(value.device)] = value.detach()
+        return whole
+
+    def _identity(self) -> dict[str, Any]:
+        """What must agree for a run to go on from a checkpoint."""
+        parts = {name: part.named_parameters() for name, part in self.objective.parts.items()}
+        shapes = {name: [list(self.snapshots[name].best[key].shape) for key, _ in own] for name, own in parts.items()}
+        options = {name: asdict(own) for name, own in self.objective.options.items()}
+        members = self.replicas.members
+        return {
+            "seeds": list(self.replicas.seeds),
+            "tasks": self.replicas.num_tasks,
+            "members": None if members is None else list(members),
+            "shapes": shapes,
+            "options": options,
+            "objective": {"kind": type(self.objective).__name__, **self.objective.identity},
+            "training": {name: getattr(self.options, name) for name in COURSE},
+            "data": self.fingerprint,
+        }
+
+    def _resume(self) -> None:
+        if self.path is None or not self.path.exists():
+            return
+        saved = read_checkpoint(self.path)
+        if any(saved.values.get(key) != value for key, value in self._identity().items()):
+            raise InputError(
+                f"{self.path}: this checkpoint belongs to a run with other seeds, settings, graphs or networks. "
+                "Choose another folder, or remove the file to start afresh."
+            )
+        with torch.no_grad():
+            for name, part in self.objective.parts.items():
+                snapshots, prefix = self.snapshots[name], f"{name}/optimiser/"
+                for key, value in learned(part).items():
+                    value.copy_(saved.tensors[f"{name}/now/{key}"])
+                    snapshots.best[key].copy_(saved.tensors[f"{name}/best/{key}"])
+                snapshots.score, snapshots.epoch = saved.tensors[f"{name}/score"], saved.tensors[f"{name}/epoch"]
+                own = {k.removeprefix(prefix): v for k, v in saved.tensors.items() if k.startswith(prefix)}
+                restore_optimiser(self.optimisers[name], own)
+        self.epoch, self.history = saved.values["epoch"], saved.values["history"]
+        self.stale, self.diverged = torch.tensor(saved.values["stale"]), torch.tensor(saved.values["diverged"])
+        self.last = {k.removeprefix("last/"): v for k, v in saved.tensors.items() if k.startswith("last/")}
+        self._take_stock()
+        present = saved.values.get("present", self.present.tolist())
+        if len(present) < len(self.present):
+            self._keep(torch.tensor(present))
+
+
+def _mean(values: Tensor) -> float:
+    """Over the replicas that have a finite value; 0 where none has."""
+    finite = values.double()[values.isfinite()]
+    return float(finite.mean()) if finite.numel() else 0.0

@@ -1,0 +1,95 @@
+"""One update: losses, gradients, clipping, a step of every optimiser; nothing in it waits for the device."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+from lightning.fabric import Fabric
+from torch import Tensor, nn
+
+from accord.encoders import Noise
+from accord.graphs import GraphBatch
+from accord.learning.training._adam import ReplicaAdam
+from accord.learning.training._divergence import halt_gradients
+from accord.learning.training._options import PartOptions
+from accord.learning.training._replicas import owner, spread
+
+
+class Objective(Protocol):
+    """What is to be learned: parts with parameters, their losses, and how good they are on validation data."""
+
+    parts: dict[str, nn.Module]
+    options: Mapping[str, PartOptions]
+    identity: Mapping[str, Any]  # what a checkpoint must agree in, beside the parts and their options
+
+    def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
+        """Loss of each part [R]; their sum over parts and replicas is minimised."""
+        ...
+
+    def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
+        """Score of each part [R], higher is better: it decides which parameters are kept.
+
+        Parts that are judged together have one score, under another name.
+        """
+        ...
+
+
+class Updater:
+    """Makes updates of the parts of an objective.
+
+    Args:
+        objective: what is to be learned.
+        fabric: device, precision and processes.
+        clip_norm: largest norm of a replica's gradient of a part; None for any.
+    """
+
+    def __init__(self, objective: Objective, fabric: Fabric, clip_norm: float | None = None) -> None:
+        self.objective, self.fabric, self.clip_norm = objective, fabric, clip_norm
+        self.halted: Tensor | None = None  # [R], replicas that learn no more, where the parts are; None for none
+        self.optimisers: dict[str, ReplicaAdam] = {}
+        for name, part in objective.parts.items():
+            own = objective.options[name]
+            self.optimisers[name] = ReplicaAdam(part.parameters(), own.learning_rate, own.weight_decay)
+
+    def __call__(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
+        """One step of every part; returns the losses [R] before it."""
+        for optimiser in self.optimisers.values():
+            optimiser.zero_grad()
+        with self.fabric.autocast():
+            losses = self.objective.losses(batch, targets, noise)
+        self.fabric.backward(torch.stack([loss.sum() for loss in losses.values()]).sum())
+        for name, optimiser in self.optimisers.items():
+            self._finish_gradients(list(self.objective.parts[name].parameters()), noise.num_replicas)
+            optimiser.step()
+        return {name: loss.detach() for name, loss in losses.items()}
+
+    def _finish_gradients(self, parameters: list[nn.Parameter], num_replicas: int) -> None:
+        """Average over processes, where there are several, clip, and leave alone what has diverged."""
+        if self.fabric.world_size > 1:
+            for parameter in parameters:
+                if parameter.grad is not None:
+                    parameter.grad.copy_(self.fabric.all_reduce(parameter.grad, reduce_op="mean"))  # type: ignore[arg-type]
+        if self.clip_norm is not None:
+            clip_gradients(parameters, self.clip_norm, num_replicas)
+        if self.halted is not None:
+            halt_gradients(parameters, self.halted)
+
+
+@torch.no_grad()
+def clip_gradients(parameters: Sequence[nn.Parameter], largest: float, num_replicas: int) -> None:
+    """Scale each replica's gradient down to norm `largest`, by its own norm alone."""
+    given = [parameter for parameter in parameters if parameter.grad is not None]
+    if not given:
+        return
+    square = torch.zeros(num_replicas, device=given[0].device)
+    for parameter in given:
+        assert parameter.grad is not None
+        mine = owner(parameter)
+        if mine is None:
+            square += parameter.grad.flatten(1).square().sum(1)
+        else:
+            square[mine] += parameter.grad.square().sum()
+    scale = (largest / square.sqrt().clamp_min(1e-12)).clamp_max(1.0)
+    for parameter in given:
+        assert parameter.grad is not None
+        parameter.grad.mul_(spread(scale, parameter))

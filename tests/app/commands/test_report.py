@@ -1,0 +1,83 @@
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+
+from command_line import call
+
+from accord.app.cases import Case
+from accord.drawing._graphs import draw_case
+from accord.drawing._themes import DARK, STATE_COLOURS, state_colour
+
+PNG = b"\x89PNG\r\n"
+
+
+class Page(HTMLParser):
+    """Collects tags and text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text = [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_report_has_table_pictures_and_settings_and_loads_nothing(trained):
+    source = (trained / "report.html").read_text()
+    page = Page(source)
+    for word in ("GNN", "edge GNN", "SPN", "node accuracy", "graph accuracy", "unseen nodes", "calibration error"):
+        assert word in page.text, word
+    assert "recipe: node.learning rate" in page.text and "chosen: sharpness" in page.text
+    pictures = [attributes["src"] for tag, attributes in page.tags if tag == "img"]
+    assert len(pictures) >= 3  # curves, reliability, at least one graph
+    loaded = [attributes.get(key) for _, attributes in page.tags for key in ("src", "srcset", "href")]
+    assert all(link.startswith("data:image/png;base64,") for link in loaded if link)
+    assert not re.search(r"https?:|@import|url\(", re.sub(r"base64,[\w+/=]+", "", source))
+    assert not any(tag in ("script", "link", "iframe") for tag, _ in page.tags)
+
+
+def test_the_report_can_be_made_anew_without_the_data(trained, tmp_path):
+    run = shutil.copytree(trained, tmp_path / "run")
+    before = (run / "report.html").read_bytes()
+    for name in ("report.html", "curves.png"):
+        (run / name).unlink()
+    result = call("report", run)
+    assert result.exit_code == 0 and "report.html" in result.stdout
+    assert (run / "report.html").read_bytes() == before
+    assert (run / "curves.png").read_bytes().startswith(PNG)
+
+
+def test_cases_are_graphs_on_which_the_parts_differ(trained):
+    cases = json.loads((trained / "cases.json").read_text())
+    assert cases
+    for case in cases:
+        assert len({*map(tuple, case["labels"].values())}) > 1
+        assert len(case["truth"]) == 7 and len(case["edges"][0]) == 7
+
+
+def test_names_from_files_cannot_break_the_page(trained, tmp_path):
+    run = shutil.copytree(trained, tmp_path / "run")
+    config = json.loads((run / "config.json").read_text())
+    config["data"]["name"] = "<script>alert(1)</script>"
+    config["label_names"] = ["$a_b$", "<b>", "\\frac"]
+    (run / "config.json").write_text(json.dumps(config))
+    assert call("report", run).exit_code == 0
+    assert "<script>" not in (run / "report.html").read_text()
+
+
+def test_any_small_graph_can_be_drawn():
+    alone = Case("one node", [[], []], [0], {"gnn": [0], "edge": [1], "spn": [0]})
+    apart = Case("two parts", [[0, 2], [1, 3]], [0, 1, -1, 0], {"gnn": [0, 0, 0, 0], "spn": [0, 1, 1, 0]})
+    images = Case("images", [[0], [1]], [0, 1], {"spn": [1, 1]}, images=[[0.0, 0.5, 1.0, 0.2]] * 2)
+    for case in (alone, apart, images):
+        assert draw_case(case, ["a", "a rather long name for a label, as files have them"], DARK).startswith(PNG)
+
+
+def test_every_state_has_its_own_colour():
+    for count in (2, len(STATE_COLOURS), 40):
+        assert len({state_colour(state, count) for state in range(count)}) == count

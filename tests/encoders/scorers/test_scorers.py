@@ -1,0 +1,202 @@
+"""Truths that hold for every edge scorer, and what sets them apart."""
+
+import json
+
+import pytest
+import torch
+from encoders.encoder_cases import ATTRIBUTES, SCORER_CASES, SEEDS, random_batch, random_graphs
+from torch_geometric.data import Data
+
+from accord.encoders import (
+    SCORERS,
+    AgreementScorer,
+    BilinearScorer,
+    LinearScorer,
+    Noise,
+    Scorer,
+    ScorerSpec,
+    scorer_from_config,
+    scorer_spec,
+)
+from accord.encoders.scorers import _scorer
+from accord.errors import GraphError, InputTypeError, OptionError
+from accord.field import symmetrise
+from accord.graphs import GraphBatch, Topology
+
+CHANNELS, STATES = 5, 3
+DTYPE = torch.float64
+ALL = pytest.mark.parametrize("spec", SCORER_CASES.values(), ids=SCORER_CASES.keys())
+
+
+def representation(batch, dtype=DTYPE):
+    generator = torch.Generator().manual_seed(8)
+    return torch.randn(batch.num_nodes, len(SEEDS), CHANNELS, generator=generator, dtype=DTYPE).to(dtype)
+
+
+def built(spec, seeds=SEEDS, attributes=ATTRIBUTES):
+    return spec.build(CHANNELS, STATES, seeds, attributes).double()
+
+
+def turned(batch):
+    """The same edges, stored the other way round."""
+    old = batch.topology
+    flipped = Topology(old.num_nodes, old.edge_index.flip(0), old.column, old.graph, old.num_graphs)
+    return GraphBatch(batch.x, flipped, batch.y, batch.edge_attr)
+
+
+@ALL
+@pytest.mark.parametrize("attributes", [0, ATTRIBUTES])
+def test_shapes_and_gradients(spec, attributes):
+    batch = random_batch(dtype=DTYPE)
+    scorer, h = built(spec, attributes=attributes), representation(batch).requires_grad_()
+    assert isinstance(scorer, Scorer) and (scorer.num_states, scorer.num_replicas) == (STATES, len(SEEDS))
+    tables = scorer(h, batch, Noise(SEEDS, 1))
+    assert tables.shape == (len(SEEDS), batch.num_edges, STATES, STATES) and tables.is_contiguous()
+    tables.square().sum().backward()
+    assert all(p.grad is not None and float(p.grad.abs().sum()) > 0 for p in scorer.parameters())
+    assert float(h.grad.abs().sum()) > 0
+    assert not torch.equal(tables, scorer(h, batch))
+
+
+@ALL
+def test_gradients_are_right(spec):
+    batch = GraphBatch.collate(random_graphs(dtype=DTYPE)[:1])
+    scorer = built(spec)
+    h = representation(batch).requires_grad_()
+    assert torch.autograd.gradcheck(lambda *_: scorer(h, batch), (h, *scorer.parameters()))
+
+
+@ALL
+def test_direction_counts_only_where_asked_for(spec):
+    batch = random_batch(dtype=DTYPE)
+    scorer, h = built(spec), representation(batch)
+    forward, backward = scorer(h, batch), scorer(h, turned(batch)).transpose(-1, -2)
+    if spec.symmetric:
+        torch.testing.assert_close(forward, backward)
+    else:
+        assert float((forward - backward).detach().abs().max()) > 1e-3
+
+
+@ALL
+def test_renumbering_nodes_permutes_nothing_on_the_edges(spec):
+    graph = random_graphs(dtype=DTYPE)[3]
+    order = torch.randperm(9, generator=torch.Generator().manual_seed(0))
+    renumbered = Data(x=graph.x[order], edge_index=order.argsort()[graph.edge_index], edge_attr=graph.edge_attr)
+    here, there = GraphBatch.collate([graph]), GraphBatch.collate([renumbered])
+    scorer, h = built(spec), representation(here)
+    torch.testing.assert_close(scorer(h[order], there), scorer(h, here))
+
+
+@ALL
+@pytest.mark.parametrize("attributes", [0, ATTRIBUTES])
+def test_blocks_of_edges_give_the_tables_of_all_at_once(spec, attributes, monkeypatch):
+    batch = random_batch(dtype=DTYPE)
+    scorer, h = built(spec, attributes=attributes), representation(batch)
+    whole = scorer(h, batch)
+    sizes = []
+    score = scorer.score
+    monkeypatch.setattr(scorer, "score", lambda *given: sizes.append(len(tables := score(*given))) or tables)
+    monkeypatch.setattr(_scorer, "BLOCK", 150)
+    with torch.no_grad():
+        torch.testing.assert_close(scorer(h, batch), whole.detach())
+    assert len(sizes) > 1 and sum(sizes) == batch.num_edges
+    sizes.clear()
+    scorer(h, batch)
+    assert sizes == [batch.num_edges]  # autograd would keep every block anyway
+
+
+@ALL
+def test_a_batch_equals_its_graphs_one_by_one(spec):
+    graphs = random_graphs(dtype=DTYPE)
+    batch, scorer = GraphBatch.collate(graphs), built(spec)
+    h = representation(batch)
+    pieces = h.split([len(graph.x) for graph in graphs])
+    apart = [scorer(piece, GraphBatch.collate([graph])) for piece, graph in zip(pieces, graphs, strict=True)]
+    torch.testing.assert_close(scorer(h, batch), torch.cat(apart, 1))
+
+
+@ALL
+def test_a_replica_depends_on_its_own_seed_only(spec):
+    batch = random_batch(dtype=DTYPE)
+    h = representation(batch)
+    scorer = built(spec)
+    tables = scorer(h, batch, Noise(SEEDS, 2))
+    tables.square().sum().backward()
+    for number, seed in enumerate(SEEDS):
+        alone = built(spec, [seed])
+        table = alone(h[:, number : number + 1], batch, Noise([seed], 2))
+        table.square().sum().backward()
+        torch.testing.assert_close(table[0], tables[number])
+        for mine, ours in zip(alone.parameters(), scorer.parameters(), strict=True):
+            torch.testing.assert_close(mine.grad[0], ours.grad[number])
+
+
+@ALL
+def test_no_edges(spec):
+    batch = GraphBatch.collate([Data(x=torch.randn(2, 3))])
+    h = representation(batch, dtype=torch.float32).requires_grad_()
+    tables = spec.build(CHANNELS, STATES, SEEDS, ATTRIBUTES)(h, batch, Noise(SEEDS, 0))
+    assert tables.shape == (len(SEEDS), 0, STATES, STATES)
+    tables.sum().backward()
+
+
+@ALL
+def test_edge_attributes_reach_the_table(spec):
+    batch = random_batch(dtype=DTYPE)
+    other = GraphBatch(batch.x, batch.topology, batch.y, batch.edge_attr + 1)
+    scorer, h = built(spec), representation(batch)
+    moved = (scorer(h, batch) - scorer(h, other)).abs().amax((-1, -2)) > 0
+    assert float(moved.double().mean()) > 0.5  # a ReLU may hide some
+    with pytest.raises(GraphError, match="0 attributes an edge.*built for 2"):
+        scorer(h, GraphBatch(batch.x, batch.topology))
+
+
+def test_the_linear_scorer_is_the_papers():
+    """W [v_s; v_t] + b, averaged over both directions."""
+    batch = random_batch(dtype=DTYPE)
+    h = representation(batch)
+    for spec in (LinearScorer(), LinearScorer(symmetric=False)):
+        scorer = built(spec)
+
+        def g(s, t, scorer=scorer):
+            ends = torch.cat([h[s], h[t], batch.edge_attr[:, None].expand(-1, len(SEEDS), -1)], -1)
+            weight = torch.cat([scorer.source, scorer.target, scorer.attribute], 1)
+            return (torch.einsum("erc,rcd->red", ends, weight) + scorer.bias[:, None]).unflatten(-1, (STATES, STATES))
+
+        s, t = batch.topology.edge_index
+        wanted = symmetrise(g(s, t), g(t, s)) if spec.symmetric else g(s, t)
+        torch.testing.assert_close(scorer(h, batch), wanted)
+
+
+def test_the_bilinear_scorer_is_the_papers():
+    """(W v_s)(W v_t)^T."""
+    batch = random_batch(dtype=DTYPE)
+    h, scorer = representation(batch), built(BilinearScorer(), attributes=0)
+    v = torch.einsum("nrc,rck->rnk", h, scorer.weight)
+    s, t = batch.topology.edge_index
+    torch.testing.assert_close(scorer(h, batch), v[:, s, :, None] * v[:, t, None, :])
+
+
+def test_agreement_is_one_number_on_the_diagonal():
+    batch = random_batch(dtype=DTYPE)
+    tables = built(AgreementScorer(hidden=4))(representation(batch), batch)
+    torch.testing.assert_close(tables, tables[..., :1, :1] * torch.eye(STATES, dtype=DTYPE))
+
+
+@ALL
+def test_configurations_survive_json(spec):
+    config = json.loads(json.dumps(spec.to_config()))
+    assert scorer_from_config(config) == ScorerSpec.from_config(config) == spec
+
+
+def test_names_and_options():
+    assert set(SCORERS) == {"linear", "bilinear", "agreement"}
+    assert scorer_spec("Bilinear") == BilinearScorer() and scorer_spec(LinearScorer(4)) == LinearScorer(4)
+    with pytest.raises(OptionError, match=r"'cubic' is unknown.*agreement"):
+        scorer_spec("cubic")
+    with pytest.raises(InputTypeError):
+        scorer_spec(None)
+    with pytest.raises(OptionError):
+        LinearScorer(hidden=0)
+    with pytest.raises(OptionError):
+        LinearScorer().build(3, 0, SEEDS)

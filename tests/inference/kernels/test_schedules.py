@@ -1,0 +1,224 @@
+"""Every schedule has the same fixed points; they differ in the way there, which is counted in the same sweeps."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import DTYPE, edge_lists, fields, union
+from torch.testing import assert_close
+
+from accord import PairwiseField, enumerate_beliefs, propagate
+from accord.errors import InfeasibleError, OptionError
+from accord.inference.kernels import SCHEDULES
+from accord.inference.kernels.reference import _residual
+from accord.inference.kernels.reference._levels import centre_levels
+from accord.inference.kernels.reference._sequential import order_arcs
+
+EXACT = {"rtol": 0, "atol": 1e-9}
+
+
+@pytest.fixture(scope="module", params=[name for name in SCHEDULES if name != "synchronous"])
+def schedule(request):
+    return request.param
+
+
+def ising_grid(rows, columns, coupling, seed=0, lead=()):
+    generator = torch.Generator().manual_seed(seed)
+    number = torch.arange(rows * columns).reshape(rows, columns)
+    across = torch.stack([number[:, :-1].flatten(), number[:, 1:].flatten()])
+    down = torch.stack([number[:-1].flatten(), number[1:].flatten()])
+    index = torch.cat([across, down], 1)
+    bias = 0.3 * torch.randn(*lead, rows * columns, generator=generator, dtype=DTYPE)
+    table = coupling * torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=DTYPE)
+    return PairwiseField(index, torch.stack([-bias, bias], -1), table.expand(*lead, index.shape[1], 2, 2).contiguous())
+
+
+# ---- truths
+
+
+@pytest.mark.parametrize("semiring", ["sum", "max"])
+@given(field=fields(tree=True, max_states=4))
+@settings(max_examples=25)
+def test_exact_on_forests(schedule, semiring, field):
+    beliefs, exact = propagate(field, semiring, schedule=schedule), enumerate_beliefs(field, semiring)
+    assert bool(beliefs.converged.all()) and beliefs.backend == "reference"
+    assert_close(beliefs.node, exact.node, **EXACT)
+    assert_close(beliefs.edge, exact.edge, **EXACT)
+    assert_close(beliefs.log_partition, exact.log_partition, **EXACT)
+
+
+@given(field=fields(tree=True, barred=0.2))
+@settings(max_examples=40)
+def test_exact_on_forests_with_forbidden_entries(schedule, field):
+    try:
+        exact = enumerate_beliefs(field)
+    except InfeasibleError:
+        with pytest.raises(InfeasibleError):
+            propagate(field, "max", schedule=schedule).decode()
+        return
+    assert_close(propagate(field, schedule=schedule).node, exact.node, **EXACT)
+
+
+@pytest.mark.parametrize("semiring", ["sum", "max"])
+@given(field=fields(max_nodes=6, scale=0.7), damping=st.sampled_from([0.0, 0.3]))
+@settings(max_examples=25)
+def test_loops_end_where_synchronous_sweeps_end(schedule, semiring, field, damping):
+    appearance = torch.linspace(0.6, 1.0, field.num_edges, dtype=DTYPE)
+    options = {"semiring": semiring, "damping": damping, "max_sweeps": 2000, "edge_appearance": appearance}
+    plain, ordered = propagate(field, **options), propagate(field, schedule=schedule, **options)
+    if semiring == "sum":  # with couplings this weak there is one fixed point, and all ways lead there
+        assert bool(plain.converged.all()) and bool(ordered.converged.all())
+        assert_close(ordered.node, plain.node, rtol=0, atol=1e-8)
+    again = propagate(field, start=ordered, **(options | {"max_sweeps": 1, "tolerance": 1e-6}))
+    assert bool((again.converged | ~ordered.converged).all())  # settled means that a whole sweep would change nothing
+
+
+def test_fewer_sweeps_on_a_grid_near_the_transition(schedule):
+    field = ising_grid(12, 12, 0.35)
+    plain, ordered = (propagate(field, schedule=name, max_sweeps=2000) for name in ("synchronous", schedule))
+    assert bool(plain.converged) and bool(ordered.converged)
+    assert 2 * int(ordered.sweeps) < int(plain.sweeps)
+    assert_close(ordered.node, plain.node, rtol=0, atol=1e-8)
+
+
+def test_sequential_solves_long_paths_in_one_sweep():
+    length = 300
+    index = torch.stack([torch.arange(length - 1), torch.arange(1, length)])
+    node = torch.randn(length, 3, generator=torch.Generator().manual_seed(0), dtype=DTYPE)
+    edge = torch.randn(length - 1, 3, 3, generator=torch.Generator().manual_seed(1), dtype=DTYPE)
+    field = PairwiseField(index, node, edge)
+    once = propagate(field, schedule="sequential", max_sweeps=1)
+    assert_close(once.node, propagate(field).node, **EXACT)
+    assert int(propagate(field, schedule="sequential").sweeps) == 2  # the second finds that nothing moves
+
+
+# ---- the ways of all kernels
+
+
+@given(parts=st.lists(fields(max_nodes=5, min_states=2, max_states=2, replicas=((),)), min_size=1, max_size=4))
+@settings(max_examples=20)
+def test_a_batch_equals_its_graphs(schedule, parts):
+    options = {"max_sweeps": 7, "tolerance": 1e-4, "schedule": schedule, "damping": 0.1}
+    whole, alone = propagate(union(parts), **options), [propagate(part, **options) for part in parts]
+    assert_close(whole.node, torch.cat([b.node for b in alone], -2), **EXACT)
+    assert_close(whole.sweeps, torch.cat([b.sweeps for b in alone], -1))
+    assert_close(whole.residual, torch.cat([b.residual for b in alone], -1), **EXACT)
+    assert_close(whole.converged, torch.cat([b.converged for b in alone], -1))
+
+
+def test_replicas_equal_separate_runs(schedule):
+    field = ising_grid(4, 5, 0.5, lead=(3,))
+    options = {"max_sweeps": 6, "tolerance": 1e-3, "schedule": schedule}
+    together = propagate(field, **options)
+    for number in range(3):
+        alone = propagate(PairwiseField(field.edge_index, field.node[number], field.edge[number]), **options)
+        assert_close(together.messages[number], alone.messages, **EXACT)
+        assert_close(together.sweeps[number], alone.sweeps)
+
+
+def test_sweeps_are_counted_and_limited(schedule):
+    field = ising_grid(6, 6, 0.4)
+    for limit in (0, 1, 3):
+        beliefs = propagate(field, schedule=schedule, max_sweeps=limit, tolerance=0.0)
+        assert int(beliefs.sweeps) == limit and not bool(beliefs.converged)
+    one, start = propagate(field, max_sweeps=1), propagate(field)
+    assert_close(propagate(field, schedule="residual", max_sweeps=1).messages, one.messages, **EXACT)
+    assert int(propagate(field, schedule=schedule, start=start, tolerance=1e-6).sweeps) == 1
+
+
+def test_residual_sends_only_what_has_something_to_tell():
+    """Two grids joined by nothing: messages are sent where beliefs move, so the share makes a difference in sweeps."""
+    sent = []
+    original = _residual.say
+
+    def count(problem, potentials, cavity, arcs):
+        sent.append(len(arcs))
+        return original(problem, potentials, cavity, arcs)
+
+    field = ising_grid(6, 6, 0.3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_residual, "say", count)
+        beliefs = propagate(field, schedule="residual", tolerance=1e-6)
+    arcs = 2 * field.num_edges
+    assert sent[0] == arcs and max(sent[1:]) <= -(-arcs // 8)
+    assert int(beliefs.sweeps) == -(-sum(sent) // arcs)
+
+
+def test_graphs_without_edges(schedule):
+    lone = PairwiseField(torch.empty(2, 0, dtype=torch.long), torch.tensor([[0.0, 1.0]]), torch.empty(0, 2, 2))
+    beliefs = propagate(lone, schedule=schedule)
+    assert beliefs.sweeps.tolist() == [0] and beliefs.converged.tolist() == [True]
+
+
+def test_infeasible_fields_are_named(schedule):
+    field = ising_grid(2, 2, 0.5).forbid([(0, 0), (0, 1), (1, 1)])
+    with pytest.raises(InfeasibleError, match="no state is left for node"):
+        propagate(field, schedule=schedule)
+
+
+@pytest.mark.parametrize("sweeps", [3, 400])
+def test_gradients(schedule, sweeps):
+    """At a fixed point as any other way; elsewhere by unrolling the schedule, which the reference does by itself."""
+    field = ising_grid(3, 3, 0.4, lead=(2,))
+    found = []
+    for backend in ("auto", "reference"):
+        node, edge = field.node.clone().requires_grad_(), field.edge.clone().requires_grad_()
+        beliefs = propagate(field.with_potentials(node, edge), max_sweeps=sweeps, schedule=schedule, backend=backend)
+        assert bool(beliefs.converged.all()) == (sweeps == 400)
+        (beliefs.node[..., 1].exp().sum() + beliefs.log_partition.sum()).backward()
+        found.append((node.grad, edge.grad))
+    for ours, theirs in zip(*found, strict=True):
+        assert_close(ours, theirs, rtol=1e-7, atol=1e-7)
+
+
+def test_unrolled_gradients_are_those_of_finite_differences(schedule):
+    field = ising_grid(2, 3, 0.4)
+
+    def run(node, edge):
+        fresh = PairwiseField(field.edge_index, node, edge)
+        return propagate(fresh, max_sweeps=2, tolerance=0.0, schedule=schedule, damping=0.1).node
+
+    assert torch.autograd.gradcheck(run, (field.node.clone().requires_grad_(), field.edge.clone().requires_grad_()))
+
+
+def test_bad_schedules_and_backends_are_refused(schedule):
+    field = ising_grid(2, 2, 0.5)
+    for wrong in ("random", None, 3, ["sequential"]):
+        with pytest.raises(OptionError, match="unknown. Choose 'synchronous'"):
+            propagate(field, schedule=wrong)
+    with pytest.raises(OptionError, match=f"backend 'native' cannot be used here.*{schedule}"):
+        propagate(field, schedule=schedule, backend="native")
+
+
+# ---- levels and order
+
+
+def test_levels_start_in_the_middle():
+    path = torch.stack([torch.arange(6), torch.arange(1, 7)])
+    assert centre_levels(path, 7).tolist() == [3, 2, 1, 0, 1, 2, 3]
+    assert centre_levels(path.flip(1), 8).tolist() == [3, 2, 1, 0, 1, 2, 3, 0]
+    star = torch.stack([torch.zeros(4, dtype=torch.long), torch.arange(1, 5)])
+    assert centre_levels(torch.cat([star, path + 5], 1), 12).tolist() == [0, 1, 1, 1, 1, 3, 2, 1, 0, 1, 2, 3]
+    assert centre_levels(torch.empty(2, 0, dtype=torch.long), 0).tolist() == []
+
+
+@given(st.data())
+def test_levels_of_neighbours_differ_by_one_at_most(data):
+    num_nodes = data.draw(st.integers(1, 9))
+    index = data.draw(edge_lists(num_nodes))
+    level = centre_levels(index, num_nodes)
+    assert int(level.min()) == 0
+    if index.shape[1]:
+        assert int((level[index[0]] - level[index[1]]).abs().max()) <= 1
+
+
+@given(fields(max_nodes=7))
+def test_a_sweep_sends_every_message_once(field):
+    problem = propagate(field, max_sweeps=0).problem
+    steps = order_arcs(problem)
+    spoken = torch.cat([step.arcs for step in steps]) if steps else torch.empty(0, dtype=torch.long)
+    assert spoken.sort().values.tolist() == list(range(2 * field.num_edges))
+    for step in steps:
+        assert torch.equal(step.nodes[step.speaker], problem.arcs.source[step.arcs])
+        assert torch.equal(step.nodes[step.listener], problem.arcs.target[step.heard])
+        assert len(step.heard) == int(torch.isin(problem.arcs.target, step.nodes).sum())

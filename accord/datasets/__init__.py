@@ -3,7 +3,13 @@
 from accord.datasets._digits import DigitsBenchmark, DigitsOptions, DigitsTruth, make_digits
 from accord.datasets.benchmarks._benchmark import Benchmark, SplitStatistics
 from accord.datasets.benchmarks._files import find_file
-from accord.datasets.benchmarks._registry import BenchmarkEntry, list_benchmarks, load_benchmark
+from accord.datasets.benchmarks._registry import (
+    BenchmarkEntry,
+    benchmark_features,
+    list_benchmarks,
+    load_benchmark,
+    resolve_benchmark,
+)
 from accord.datasets.readers._folder import FolderBenchmark, read_folder
 from accord.datasets.readers._graphs import graph_entries, read_graph, read_graphs
 from accord.datasets.readers._writers import write_graph
@@ -16,6 +22,7 @@ __all__ = [
     "DigitsTruth",
     "FolderBenchmark",
     "SplitStatistics",
+    "benchmark_features",
     "find_file",
     "graph_entries",
     "list_benchmarks",
@@ -24,5 +31,6 @@ __all__ = [
     "read_folder",
     "read_graph",
     "read_graphs",
+    "resolve_benchmark",
     "write_graph",
 ]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from accord.datasets._features import Treatment, dense_rows
+from accord.datasets._sparse import dense_rows
 from accord.datasets.benchmarks._benchmark import Splits
 from accord.datasets.benchmarks._fetch import fetch
 from accord.datasets.benchmarks._files import find_file, read_arrays
@@ -31,21 +31,14 @@ class CitationNetwork:
     source: str
 
 
-def load_citation(dataset: str, treat: Treatment) -> Splits:
+def load_citation(dataset: str) -> Splits:
     """Read a citation network and cut out the ego networks of its splits.
 
     Args:
         dataset: Planetoid's name: "Cora", "CiteSeer" or "PubMed".
-        treat: what to do with the features.
     """
     network = read_citation(dataset)
-    whole = network.graph
-    # Training rows are those of whole training graphs, not of their centres only; overlaps count once.
-    seen = torch.zeros(int(whole.num_nodes), dtype=torch.bool)
-    for ego in ego_networks(whole, network.train):
-        seen[ego.node_id] = True
-    treated = Data(x=treat(whole.x, seen), y=whole.y, edge_index=whole.edge_index)
-    train, val, test = (ego_networks(treated, nodes) for nodes in (network.train, network.val, network.test))
+    train, val, test = (ego_networks(network.graph, nodes) for nodes in (network.train, network.val, network.test))
     return Splits(train, val, test, network.source)
 
 

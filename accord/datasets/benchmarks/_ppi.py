@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from accord.datasets._features import Treatment
 from accord.datasets.benchmarks._benchmark import Splits
 from accord.datasets.benchmarks._fetch import fetch
 from accord.datasets.benchmarks._files import find_file, read_arrays
@@ -29,13 +28,8 @@ class ProteinNetworks:
     source: str
 
 
-def load_ppi(num_train_graphs: int, treat: Treatment) -> Splits:
-    """Read the graphs, keep the first training graphs, and treat the features by what is kept.
-
-    Args:
-        num_train_graphs: how many training graphs to keep; validation and test stay whole.
-        treat: what to do with the features.
-    """
+def load_ppi(num_train_graphs: int) -> Splits:
+    """Read the graphs and keep the first training graphs; validation and test stay whole."""
     networks = read_ppi()
     train = networks.train[:num_train_graphs]
     if len(train) < num_train_graphs:
@@ -43,17 +37,7 @@ def load_ppi(num_train_graphs: int, treat: Treatment) -> Splits:
             f"load_benchmark: {networks.source} has {len(train)} training graphs, but "
             f"ppi-{num_train_graphs} needs {num_train_graphs}. Replace it with the whole data set."
         )
-    graphs = [*train, *networks.val, *networks.test]
-    sizes = [int(graph.num_nodes) for graph in graphs]
-    training_rows = torch.arange(sum(sizes)) < sum(sizes[:num_train_graphs])
-    treated = torch.split(treat(torch.cat([graph.x for graph in graphs]), training_rows), sizes)
-    built = [
-        # A clone, because parts of a split share memory: a graph that is saved would take all others along.
-        Data(x=x.clone(), y=graph.y, edge_index=graph.edge_index)
-        for x, graph in zip(treated, graphs, strict=True)
-    ]
-    val_at, test_at = len(train), len(train) + len(networks.val)
-    return Splits(built[:val_at], built[val_at:test_at], built[test_at:], networks.source)
+    return Splits(train, networks.val, networks.test, networks.source)
 
 
 def read_ppi() -> ProteinNetworks:

@@ -1,16 +1,16 @@
 """The benchmarks by name: a table, and the one door that reads it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from accord.datasets._features import Treatment, find_treatment
 from accord.datasets.benchmarks._benchmark import Benchmark, Counted, Level, Splits
 from accord.datasets.benchmarks._citation import PLANETOID, load_citation, planetoid_file
 from accord.datasets.benchmarks._fetch import fetched_folder
 from accord.datasets.benchmarks._files import find_file
 from accord.datasets.benchmarks._ppi import PPI, PPI_FILE, load_ppi
 from accord.errors import GraphError, InputTypeError, OptionError
+from accord.graphs import check_treatment, fit_treatment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +19,8 @@ class BenchmarkSpec:
 
     name: str
     description: str
-    load: Callable[[Treatment], Splits]
-    features: str  # the treatment that is used unless another is asked for
+    load: Callable[[], Splits]  # with raw features
+    features: str  # treatment of the features unless another is asked for
     file: str
     fetched: str  # what PyG leaves in the cache when it has fetched the data
     num_states: int
@@ -97,6 +97,31 @@ def list_benchmarks() -> tuple[BenchmarkEntry, ...]:
     )
 
 
+def resolve_benchmark(name: object, also: Sequence[str] = ()) -> str:
+    """The name of a benchmark as the tables write it: case is ignored, "cora" means "cora*", "ppi" means "ppi-20".
+
+    Args:
+        name: what a user wrote.
+        also: further names that are accepted as they are.
+
+    Raises:
+        OptionError: there is no such benchmark.
+    """
+    if not isinstance(name, str):
+        raise InputTypeError(f"benchmark: the name is a {type(name).__name__}, not a str.")
+    key = name.strip().lower()
+    for candidate in (key, f"{key}*", ALIASES.get(key)):
+        if candidate in BENCHMARKS or candidate in also:
+            return str(candidate)
+    known = ", ".join([*BENCHMARKS, *ALIASES, *also])
+    raise OptionError(f"There is no benchmark called {name!r}. Choose one of: {known}.")
+
+
+def benchmark_features(name: str) -> str:
+    """The treatment of features that a benchmark is usually used with."""
+    return BENCHMARKS[resolve_benchmark(name)].features
+
+
 def load_benchmark(name: str, features: str | None = None) -> Benchmark:
     """Load a benchmark by name.
 
@@ -105,30 +130,26 @@ def load_benchmark(name: str, features: str | None = None) -> Benchmark:
 
     Args:
         name: "cora*", "citeseer*", "pubmed*", "ppi-1", "ppi-2", "ppi-10", "ppi-20", or "ppi" for all of it.
-        features: "raw", "row-normalised", "standardised" (by the rows of the training graphs in use), or None
-            for the benchmark's own choice: raw for the citation sets, standardised for PPI.
+        features: "raw", "row-normalised", "standardised" (by the nodes of the training graphs in use), or None
+            for the benchmark's own choice: raw for the citation sets, standardised for PPI. Treated graphs carry
+            their treatment, which `NodeClassifier` takes over.
 
     Raises:
         OptionError: there is no such benchmark, or no such treatment of features.
-        DataNotFoundError: the data is nowhere to be found and could not be fetched.
+        DataNotFoundError: the data was not found and could not be fetched.
     """
-    if not isinstance(name, str):
-        raise InputTypeError(f"load_benchmark: name is a {type(name).__name__}, not a str.")
-    key = name.strip().lower()
-    spec = BENCHMARKS.get(ALIASES.get(key, key))
-    if spec is None:
-        raise OptionError(
-            f"load_benchmark: there is no benchmark called {name!r}. "
-            f"Choose one of: {', '.join([*BENCHMARKS, *ALIASES])}."
-        )
+    spec = BENCHMARKS[resolve_benchmark(name)]
     features = spec.features if features is None else features
-    splits = spec.load(find_treatment(features))
+    check_treatment(features)
+    splits = spec.load()
     _check_labels(splits, spec)
+    treatment = fit_treatment(features, splits.train)
+    train, val, test = ([treatment.apply(graph) for graph in split] for split in splits[:3])
     return Benchmark(
         name=spec.name,
-        train=splits.train,
-        val=splits.val,
-        test=splits.test,
+        train=train,
+        val=val,
+        test=test,
         num_states=spec.num_states,
         num_tasks=spec.num_tasks,
         level=spec.level,

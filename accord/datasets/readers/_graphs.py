@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from accord.datasets._features import dense_rows
+from accord.datasets._sparse import dense_rows
 from accord.datasets.readers._raw import BIGGEST, RawGraph, find_label_names
 from accord.datasets.readers._tables import is_table_folder, read_tables
 from accord.errors import DataNotFoundError, GraphError

@@ -145,7 +145,7 @@ def test_real_graphs_are_as_promised():
     assert (benchmark.level, benchmark.num_states, benchmark.num_tasks) == ("node", 2, TASKS)
     assert benchmark.num_features == 50 and "labels rebuilt" in benchmark.source
     for graph in (*benchmark.train, *benchmark.val, *benchmark.test):
-        assert set(graph.keys()) == {"x", "y", "edge_index"}  # above all no gene: it gives the labels away
+        assert set(graph.keys()) == {"x", "y", "edge_index", "feature_treatment"}  # no gene: it gives the labels away
         assert graph.y.dtype == torch.long and graph.y.shape == (graph.num_nodes, TASKS)
         assert set(graph.y.unique().tolist()) == {0, 1}
         assert graph.x.dtype == torch.float and bool(graph.x.isfinite().all())

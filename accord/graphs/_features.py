@@ -1,0 +1,118 @@
+"""Treatment of node features: as given, rows that sum to one, or columns standardised by the training nodes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from accord.errors import GraphError, OptionError
+
+TREATMENTS = ("raw", "row-normalised", "standardised")
+MARK = "feature_treatment"  # attribute of a `Data` whose features have been treated: how
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTreatment:
+    """What is done to features before a network reads them; fitted once, on training nodes.
+
+    Graphs that have been treated carry the treatment, so that none is applied twice.
+    """
+
+    name: str
+    mean: Tensor | None = None  # [features], float64; of standardised features only
+    deviation: Tensor | None = None  # [features], float64; 1 for columns that are constant in training
+
+    def __post_init__(self) -> None:
+        check_treatment(self.name)
+
+    def treat(self, x: Tensor) -> Tensor:
+        """Treated features [nodes, features], in the precision of the given ones."""
+        if self.name == "raw":
+            return x
+        if self.name == "row-normalised":
+            total = x.abs().sum(1, keepdim=True)
+            return x / total.masked_fill(total == 0, 1)
+        assert self.mean is not None and self.deviation is not None  # set wherever features are standardised
+        return (x - self.mean.to(x.device)).div_(self.deviation.to(x.device)).to(x.dtype)
+
+    def apply(self, graph: Data) -> Data:
+        """The graph with treated features; the given graph itself where nothing is to be done."""
+        before = treatment_of(graph)
+        if before is not None:
+            if not self.equals(before):
+                raise GraphError(
+                    f"The features of this graph have already been {_said(before.name)}, but the model needs them "
+                    f"{_said(self.name)}{'' if before.name != self.name else ' by other training nodes'}. "
+                    'Give the graph with raw features: load_benchmark(name, features="raw").'
+                )
+            return graph
+        if self.name == "raw":
+            return graph
+        treated = graph.clone()
+        treated.x = self.treat(graph.x)
+        setattr(treated, MARK, self)
+        return treated
+
+    def equals(self, other: "FeatureTreatment") -> bool:
+        """Whether both do the same to every graph."""
+        if self.name != other.name:
+            return False
+        pairs = ((self.mean, other.mean), (self.deviation, other.deviation))
+        return all(a is b or (a is not None and b is not None and torch.equal(a, b)) for a, b in pairs)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What was fitted, by name."""
+        return {name: value for name in ("mean", "deviation") if (value := getattr(self, name)) is not None}
+
+
+def check_treatment(name: object) -> None:
+    """Refuse a treatment that does not exist."""
+    if name not in TREATMENTS:
+        raise OptionError(f"features: there is no treatment called {name!r}. Choose one of: {', '.join(TREATMENTS)}.")
+
+
+def fit_treatment(name: str, train: Sequence[Data]) -> FeatureTreatment:
+    """The treatment of that name, its mean and deviation taken over the nodes of the training graphs.
+
+    Where training graphs overlap (every one has `node_id`), a node counts once.
+    """
+    check_treatment(name)
+    if name != "standardised":
+        return FeatureTreatment(name)
+    rows = torch.cat([graph.x for graph in train])
+    if all("node_id" in graph for graph in train):
+        node_id = torch.cat([graph.node_id for graph in train])
+        first = np.unique(node_id.cpu().numpy(), return_index=True)[1]
+        rows = rows[torch.from_numpy(first).to(rows.device)]
+    rows = rows.double()  # sums of many small counts lose digits in float32
+    deviation = rows.std(0, correction=0)
+    # A column that never changes in training cannot be scaled. Comparing values is exact; a variance is not.
+    deviation = deviation.masked_fill(rows.amin(0) == rows.amax(0), 1.0)
+    return FeatureTreatment(name, rows.mean(0).cpu(), deviation.cpu())
+
+
+def treatment_of(graph: Data) -> FeatureTreatment | None:
+    """How the features of a graph have been treated already; None for raw features."""
+    found: Any = graph.get(MARK)
+    return found if isinstance(found, FeatureTreatment) else None
+
+
+def common_treatment(graphs: Sequence[Data]) -> FeatureTreatment | None:
+    """How the features of all these graphs have been treated already; None where all are raw."""
+    found = [treatment_of(graph) for graph in graphs]
+    first = found[0]
+    for number, other in enumerate(found):
+        if other is not first and (other is None or first is None or not first.equals(other)):
+            raise GraphError(
+                f"The features of graph {number} were treated otherwise than those of graph 0. "
+                "Give all graphs with raw features, or all as load_benchmark returns them."
+            )
+    return first
+
+
+def _said(name: str) -> str:
+    return "left as they are" if name == "raw" else name

@@ -3,13 +3,15 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from accord._version import __version__
+
 if TYPE_CHECKING:
     from accord.datasets import load_benchmark
     from accord.estimator import NodeClassifier
     from accord.field import PairwiseField
     from accord.inference import enumerate_beliefs, propagate
 
-__all__ = ["NodeClassifier", "PairwiseField", "enumerate_beliefs", "load_benchmark", "propagate"]
+__all__ = ["NodeClassifier", "PairwiseField", "__version__", "enumerate_beliefs", "load_benchmark", "propagate"]
 
 # Loaded when first asked for: torch, PyG and scikit-learn take seconds that `accord --help` need not wait for.
 _HOMES = {

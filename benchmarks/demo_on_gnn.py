@@ -12,11 +12,10 @@ from pathlib import Path
 import torch
 
 from accord.app.commands.demo import EPOCHS, GNN_ENCODER, GNN_NODE, RECIPE, TEST, TRAIN, VAL
-from accord.app.labelling import label_graphs
-from accord.app.scoring import score_parts
 from accord.app.settings import override_recipe
 from accord.datasets import make_digits
 from accord.estimator import NodeClassifier
+from accord.evaluation import score_answers
 from accord.methods import preset_recipe
 
 OUT = Path(__file__).parent.parent / "results" / "demo" / "on_gnn.md"
@@ -32,7 +31,7 @@ def main():
     for seed in range(parser.parse_args().seeds):
         bench = make_digits(TRAIN, VAL, TEST, seed)
         model = NodeClassifier(recipe=recipe, level="graph", max_epochs=EPOCHS, seed=seed, accelerator="cpu")
-        scores = score_parts(label_graphs(model.fit(bench.train, bench.val), bench.test))
+        scores = score_answers(model.fit(bench.train, bench.val).answers(bench.test))
         alone, joint = (100 * scores[part]["graph_accuracy"] for part in ("gnn", "spn"))
         rows.append(f"| {seed} | {alone:.1f} | {joint:.1f} | {joint - alone:+.1f} |")
         print(rows[-1], flush=True)

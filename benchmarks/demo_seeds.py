@@ -12,8 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from accord.app.commands.demo import TITLES, run_demo
-from accord.app.labelling import TITLES as PART_TITLES
+from accord.app.commands.demo import ROW_TITLES, run_demo
 
 OUT = Path(__file__).parent.parent / "results" / "demo" / "seeds.md"
 
@@ -31,8 +30,7 @@ def main():
         gains = [f"{graph['spn'] - graph['gnn']:+.1f}", f"{graph['spn'] - graph['gcnii']:+.1f}"]
         rows.append("| " + " | ".join([str(seed), *(f"{graph[part]:.1f}" for part in parts), *gains]) + " |")
         print(rows[-1], flush=True)
-    titles = PART_TITLES | TITLES
-    head = ["seed", *(titles[part] for part in parts), "SPN - node network", "SPN - GNN"]
+    head = ["seed", *(ROW_TITLES[part] for part in parts), "SPN - node network", "SPN - GNN"]
     table = "\n".join(["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *rows])
     OUT.write_text(
         "# The demo on several seeds\n\nShare of test graphs with every node right, in percent. Written by "

@@ -6,13 +6,11 @@ accord demo --run runs/demo && python benchmarks/readme_figures.py
 import json
 from pathlib import Path
 
-from accord.app.cases import Case
-from accord.app.commands.demo import TITLES as DEMO_TITLES
-from accord.app.labelling import TITLES as PART_TITLES
-from accord.drawing._graphs import draw_case
+from accord.app.commands.demo import ROW_TITLES
+from accord.drawing import draw_case
+from accord.evaluation import Case
 
 ROOT = Path(__file__).parent.parent
-TITLES = PART_TITLES | DEMO_TITLES
 RUN, OUT = ROOT / "runs" / "demo", ROOT / "results" / "demo"
 
 
@@ -20,11 +18,11 @@ def main():
     OUT.mkdir(parents=True, exist_ok=True)
     results = json.loads((RUN / "results.json").read_text())
     case = Case(**json.loads((RUN / "cases.json").read_text())[0])
-    (OUT / "case.png").write_bytes(draw_case(case, [str(digit) for digit in range(10)], titles=TITLES))
+    (OUT / "case.png").write_bytes(draw_case(case, [str(digit) for digit in range(10)], ROW_TITLES))
     rows = ["| test graphs | nodes right | graphs all right |", "|---|---|---|"]
     for part, scores in results["test"].items():
         rows.append(
-            f"| {TITLES[part]} | {100 * scores['node_accuracy']:.1f} % | {100 * scores['graph_accuracy']:.1f} % |"
+            f"| {ROW_TITLES[part]} | {100 * scores['node_accuracy']:.1f} % | {100 * scores['graph_accuracy']:.1f} % |"
         )
     head = "# The demo's table\n\nWritten by `make figures` from a run of `accord demo`, seed 0.\n\n"
     (OUT / "README.md").write_text(head + "\n".join(rows) + "\n")

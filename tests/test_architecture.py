@@ -13,6 +13,7 @@ import accord
 
 PACKAGE = Path(accord.__file__).parent
 LAYERS = [
+    "_version",
     "errors",
     "_files",
     "_memory",
@@ -94,8 +95,9 @@ def test_every_module_can_be_imported_and_lists_what_it_offers():
 
 def test_public_surface():
     assert all(getattr(accord, name) for name in accord.__all__)
-    shown = {name for name in vars(accord) if not name.startswith("_")} - {"TYPE_CHECKING", "Any", "import_module"}
-    assert shown - {info.name for info in pkgutil.iter_modules(accord.__path__)} == set(accord.__all__)
+    hidden = {"TYPE_CHECKING", "Any", "import_module"}
+    shown = {name for name in vars(accord) if not name.startswith("_")} | {"__version__"}
+    assert shown - hidden - {info.name for info in pkgutil.iter_modules(accord.__path__)} == set(accord.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         accord.nonsense  # noqa: B018
 

@@ -21,7 +21,7 @@ from accord.errors import (
     InputTypeError,
     OptionError,
 )
-from accord.graphs import graph_topology
+from accord.graphs import fit_treatment, graph_topology
 from accord.inference import eliminate_beliefs, propagate
 
 STATES = 3
@@ -127,6 +127,54 @@ def test_saved_models_predict_the_same(fitted, tmp_path):
     assert json.loads((tmp_path / "run" / "model.json").read_text())["versions"]["torch"] == torch.__version__
 
 
+def test_features_are_matched_by_name(tmp_path):
+    named = [graph.clone() for graph in (*TRAIN, *VAL)]
+    for graph in named:
+        graph.feature_names = ["a", "b", "c"]
+    model = classifier(max_epochs=5).fit(named[: len(TRAIN)], named[len(TRAIN) :])
+    model.save(tmp_path)
+    loaded = accord.NodeClassifier.load(tmp_path)
+    assert loaded.feature_names == ["a", "b", "c"]
+    graph = TEST[0]
+    turned = Data(x=graph.x[:, [2, 0, 1]], edge_index=graph.edge_index, feature_names=["c", "a", "b"])
+    wider = Data(x=torch.cat([turned.x, turned.x], 1), edge_index=graph.edge_index)
+    wider.feature_names = ["c", "a", "b", "d", "e", "f"]
+    for same in (turned, wider, graph):
+        assert torch.equal(loaded.predict_proba(same), model.predict_proba(graph))
+    turned.feature_names = ["c", "a", "x"]
+    with pytest.raises(GraphError, match="has no feature 'b'.*It has 'c', 'a', 'x'"):
+        loaded.predict(turned)
+    named[1].feature_names = ["a", "c", "b"]
+    with pytest.raises(GraphError, match="feature_names of graph 1 differ"):
+        clone(model).fit(named, named)
+
+
+def skewed(graph):
+    """The same graph with features on very different scales."""
+    return Data(x=graph.x * torch.tensor([1.0, 50.0, 0.1]) + 3, edge_index=graph.edge_index, y=graph.y)
+
+
+@pytest.mark.parametrize("features", ["row-normalised", "standardised"])
+def test_features_are_treated_by_the_model(features, tmp_path):
+    train, val, test = ([skewed(graph) for graph in graphs] for graphs in (TRAIN, VAL, TEST[:4]))
+    model = classifier(max_epochs=10, features=features).fit(train, val)
+    model.save(tmp_path)
+    loaded = accord.NodeClassifier.load(tmp_path)
+    treatment = fit_treatment(features, train)
+
+    def treated(graph):
+        return Data(x=treatment.treat(graph.x), edge_index=graph.edge_index, y=graph.y)
+
+    by_hand = classifier(max_epochs=10).fit([treated(graph) for graph in train], [treated(graph) for graph in val])
+    for graph in test:
+        expected = by_hand.predict_proba(treated(graph))
+        assert torch.equal(loaded.predict_proba(graph), expected)
+        assert torch.equal(loaded.predict_proba(treatment.apply(graph)), expected)
+    assert loaded.score(test) == by_hand.score([treated(graph) for graph in test])
+    batch = Batch.from_data_list([treatment.apply(graph) for graph in test[:2]])
+    assert torch.equal(loaded.predict(batch), torch.cat([loaded.predict(graph) for graph in test[:2]]))
+
+
 def test_damaged_or_absent_models_are_refused(fitted, tmp_path):
     with pytest.raises(DataNotFoundError, match="not a saved model"):
         accord.NodeClassifier.load(tmp_path)
@@ -139,7 +187,8 @@ def test_damaged_or_absent_models_are_refused(fitted, tmp_path):
         ("{", "not valid json"),
         ("[]", "not a model's configuration"),
         ('{"format": 7}', "format 7"),
-        ('{"format": 1}', "damaged or of another version"),
+        ('{"format": 1}', "saved in format 1.*Train it again"),
+        ('{"format": 2}', "the saved model is damaged"),
     ):
         (tmp_path / "model.json").write_text(text)
         with pytest.raises(InputError, match=message):
@@ -174,7 +223,7 @@ def test_bad_choices_are_refused_before_any_work():
         ({"level": "word"}, "level 'word' is unknown"),
         ({"preset": "best"}, "preset 'best' is unknown"),
         ({"label_names": ["only one"]}, "label_names"),
-        ({"benchmark": "corra*"}, "benchmark 'corra\\*' is unknown"),
+        ({"benchmark": "corra*"}, "no benchmark called 'corra\\*'"),
         ({"accelerator": "tpu"}, "accelerator 'tpu'"),
         ({"max_epochs": -1}, "max_epochs is -1"),
     ):
@@ -238,7 +287,7 @@ def test_marginals_are_exact_on_trees(fitted):
 def test_marginals_that_did_not_settle_come_with_a_warning(fitted, monkeypatch):
     rough = propagate(fitted.model_.field(fitted.collate(TEST[:1])), max_sweeps=1)
     monkeypatch.setattr(fitted.model_, "beliefs", lambda batch, semiring: rough)
-    with pytest.warns(ConvergenceWarning, match="did not settle"):
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
         fitted.predict_proba(TEST[0])
 
 
@@ -252,7 +301,7 @@ def test_features_of_any_float_type_will_do(fitted):
 def test_score_compares_like_with_like(fitted):
     graph = TEST[0]
     three = Data(x=graph.x, edge_index=graph.edge_index, y=graph.y[:, None].expand(-1, 3))
-    with pytest.raises(GraphError, match="3 labels a node, the model gives 1"):
+    with pytest.raises(GraphError, match="3 labels a node, the model was trained on 1"):
         fitted.score([three])
     with pytest.raises(GraphError, match="every label"):
         fitted.score([Data(x=graph.x, edge_index=graph.edge_index, y=torch.full_like(graph.y, -1))])

@@ -84,7 +84,8 @@ def fit(
     features: Annotated[
         str | None,
         typer.Option(
-            help="raw, row-normalised or standardised.", show_default="the preset's for the benchmark, or raw"
+            help="raw, row-normalised, standardised or auto.",
+            show_default="auto: the preset's, or raw",
         ),
     ] = None,
     accelerator: Annotated[str | None, typer.Option(help="cpu, cuda or auto.", show_default="auto")] = None,
@@ -97,7 +98,7 @@ def fit(
     """Train a model. Stopped runs go on when the same command is given again."""
     from accord.app.commands.fit import fit_run, show_run
     from accord.app.settings import read_settings
-    from accord.app.sources import load_source
+    from accord.app.sources import load_data
 
     flags = {
         "method": method,
@@ -112,11 +113,11 @@ def fit(
         "accelerator": accelerator,
     }
     settings = read_settings(config, flags, override or ())
-    source = load_source(data, settings.features, settings.seed, settings.preset)
-    name = source.bench.name.rstrip("*")
+    loaded = load_data(data, settings.seed)
+    name = loaded.name.rstrip("*")
     kind = f"{settings.method}{'-refined' if settings.refine else ''}"
     folder = run or Path("runs") / f"{name}-{kind}-{settings.encoder}"
-    show_run(fit_run(source, settings, folder, messages()), output())
+    show_run(fit_run(loaded, settings, folder, messages()), output())
 
 
 @app.command()
@@ -153,13 +154,13 @@ def evaluate(
     from accord._files import write_json
     from accord.app.commands.evaluate import evaluate_run
     from accord.app.runs import RESULTS, open_run
-    from accord.app.scoring import score_table
+    from accord.app.scores import part_titles, score_table
 
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)  # before the work: what fails should fail early
     opened = open_run(run)
     scores, count = evaluate_run(opened, data, split)
-    titles = (opened.read(RESULTS) or {}).get("titles")
+    titles = part_titles(opened.config["settings"]["method"]) | (opened.read(RESULTS) or {}).get("titles", {})
     output().print(score_table(scores, f"{Path(data).name}: {count} graph{'s' if count != 1 else ''}", titles))
     if out is not None:
         write_json(out, scores)

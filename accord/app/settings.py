@@ -30,7 +30,7 @@ class FitSettings:
     max_epochs: int | None = None
     seed: int = 0
     preset: str = "accord"
-    features: str | None = None  # None: the preset's treatment, else the benchmark's own, "raw" for other data
+    features: str = "auto"  # the preset's treatment, else the benchmark's own, else raw
     accelerator: str = "auto"
     recipe: Mapping[str, Any] = field(default_factory=dict)
 

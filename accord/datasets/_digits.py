@@ -123,6 +123,7 @@ def make_digits(
         level="graph",
         counted="edges",
         source=f"make_digits(seed={seed}): scikit-learn's digits on random graphs",
+        label_names=[str(digit) for digit in range(NUM_DIGITS)],
         truth=truth,
     )
 

@@ -10,10 +10,9 @@ from matplotlib.lines import Line2D
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from matplotlib.patches import Circle
 
-from accord.app.cases import Case
-from accord.app.labelling import TITLES
 from accord.drawing._layout import place_nodes
 from accord.drawing._themes import LIGHT, WRONG, Theme, state_colour, themed, to_png
+from accord.evaluation import Case
 
 PANEL = 2.05  # inches
 MARGIN = 0.3  # around the outermost nodes, which lie at -1 and 1
@@ -22,11 +21,9 @@ LEGEND_COLUMNS = 5
 LONGEST_MARK = 2  # letters of a name that fit into a node
 
 
-def draw_case(
-    case: Case, label_names: Sequence[str], theme: Theme = LIGHT, titles: Mapping[str, str] = TITLES
-) -> bytes:
-    """True labels, then those of the node network, the edge network and the field; mistakes ringed in red."""
-    parts = [name for name in TITLES if name in case.labels]
+def draw_case(case: Case, label_names: Sequence[str], titles: Mapping[str, str], theme: Theme = LIGHT) -> bytes:
+    """True labels, then those of each part of the model that has a title; mistakes ringed in red."""
+    parts = [name for name in titles if name in case.labels]
     position = place_nodes(len(case.truth), np.array(case.edges, dtype=int).reshape(2, -1))
     half = max(0.45, float(np.ptp(position[:, 1])) / 2 + MARGIN)
     height = half / (1 + MARGIN) * PANEL + 0.35

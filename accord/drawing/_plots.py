@@ -8,12 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from accord.app.labelling import JOINT, TITLES
-from accord.app.scoring import BINS
 from accord.drawing._themes import LIGHT, PART_COLOURS, Theme, themed, to_png
+from accord.evaluation import CALIBRATION_BINS, EDGE, NODE
 from accord.learning import Row
 
-SOURCES = {"gnn": "softmax", **dict.fromkeys(JOINT, "marginals")}  # of probabilities
 NETWORKS = {
     "node": ("node network", "#2f7fd3"),
     "edge": ("edge network", "#d98e2b"),
@@ -57,24 +55,28 @@ def _draw_lines(axes: Axes, rows: Sequence[Row], ending: str) -> None:
             axes.plot(epochs[best], values[best], "o", color=colour, markersize=5)
 
 
-def draw_reliability(
-    bins: Mapping[str, Mapping[str, Any]], theme: Theme = LIGHT, titles: Mapping[str, str] = TITLES
-) -> bytes:
-    """Accuracy against confidence for the GNN's softmax and the field's marginals; bars: how many nodes."""
-    shown = [name for name in SOURCES if name in bins]
+def draw_reliability(bins: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], theme: Theme = LIGHT) -> bytes:
+    """Accuracy against confidence for the GNN's softmax and the field's marginals; bars: how many nodes.
+
+    Args:
+        bins: a `Reliability` as a dictionary for each part of a model.
+        titles: of the parts.
+        theme: colours of the page.
+    """
+    shown = [name for name in bins if name != EDGE]  # tables summed at a node are no probabilities to rely on
     with themed(theme):
         figure = Figure(figsize=(8.2, 3.4))
         figure.subplots_adjust(left=0.08, right=0.985, top=0.91, bottom=0.145, wspace=0.25)
         diagram, counts = figure.subplots(1, 2, width_ratios=(1, 1.25))
         diagram.plot([0, 1], [0, 1], color=theme.soft, linewidth=1, linestyle="--")
         diagram.set(title="right as often as sure?", xlabel="confidence", ylabel="share that is right", aspect="equal")
-        width = 0.08 / max(len(shown), 1)
+        width = 0.8 / CALIBRATION_BINS / max(len(shown), 1)
         for place, name in enumerate(shown):
             part = bins[name]
-            colour, title = PART_COLOURS[name], f"{titles[name]}, {SOURCES[name]}"
+            colour, title = PART_COLOURS[name], f"{titles[name]}, {'softmax' if name == NODE else 'marginals'}"
             diagram.plot(part["confidence"], part["accuracy"], "o-", color=colour, label=title, markersize=4)
             nodes = np.asarray(part["nodes"], dtype=float)
-            middle = (np.floor(np.minimum(part["confidence"], 0.999) * BINS) + 0.5) / BINS
+            middle = (np.floor(np.minimum(part["confidence"], 0.999) * CALIBRATION_BINS) + 0.5) / CALIBRATION_BINS
             counts.bar(
                 middle + (place - (len(shown) - 1) / 2) * width,
                 nodes / max(nodes.sum(), 1),

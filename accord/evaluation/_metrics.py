@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torchmetrics.functional.classification import multiclass_calibration_error
 
 from accord.errors import OptionError
 from accord.graphs import Topology
@@ -48,29 +47,12 @@ def edge_accuracy(tables: Tensor, truth: Tensor, topology: Topology) -> Tensor:
     return right.sum(-1).double() / known.sum(-1)
 
 
-def micro_f1(labels: Tensor, truth: Tensor, topology: Topology | None = None) -> Tensor:
-    """F1 of state 1 with all nodes (and all tasks along leading axes, if flattened by the caller) counted together."""
+def micro_f1(labels: Tensor, truth: Tensor) -> Tensor:
+    """F1 of state 1, all nodes counted together [*replicas]; flatten tasks into nodes to count them together too."""
     known = truth >= 0
     positive, true = (labels == 1) & known, truth == 1
     hit = (positive & true).sum(-1)
     return 2 * hit.double() / (positive.sum(-1) + true.sum(-1))
-
-
-def expected_calibration_error(probabilities: Tensor, truth: Tensor, bins: int = 15) -> float:
-    """Average gap between confidence and accuracy over `bins` equal bins of confidence (Guo et al. 2017).
-
-    Args:
-        probabilities: [nodes, states].
-        truth: [nodes].
-        bins: number of bins.
-    """
-    known = truth >= 0
-    if not bool(known.any()):
-        return float("nan")
-    value = multiclass_calibration_error(
-        probabilities[known], truth[known], num_classes=probabilities.shape[-1], n_bins=bins
-    )
-    return float(value)
 
 
 def unseen_nodes(train: Sequence[Data], graphs: Sequence[Data]) -> Tensor | None:
@@ -87,8 +69,13 @@ def unseen_nodes(train: Sequence[Data], graphs: Sequence[Data]) -> Tensor | None
 METRICS: dict[str, Metric] = {"node": node_accuracy, "graph": graph_accuracy}
 
 
-def metric_for(level: object) -> Metric:
-    """The metric that a level of evaluation asks for."""
+def check_level(level: object) -> None:
+    """Refuse a level of evaluation that does not exist."""
     if not isinstance(level, str) or level not in METRICS:
         raise OptionError(f"level {level!r} is unknown. Choose 'node' (each node counts) or 'graph' (all or nothing).")
+
+
+def metric_for(level: str) -> Metric:
+    """The metric of a level of evaluation."""
+    check_level(level)
     return METRICS[level]

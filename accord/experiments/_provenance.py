@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from accord.methods import library_versions
+from accord._version import library_versions
 
 
 def provenance(device: torch.device | None = None) -> dict[str, str]:

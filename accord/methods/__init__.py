@@ -8,7 +8,6 @@ from accord.methods._model import FieldModel, Method, Shape
 from accord.methods._networks import NetworkPair, Networks
 from accord.methods._presets import DENSE_GRID, PRESETS, preset_features, preset_recipe
 from accord.methods._recipe import Recipe
-from accord.methods._saving import library_versions, read_model, write_model
 from accord.methods._smoothing import SmoothedGNN, SmoothedModel
 from accord.methods._spn import ProxyModel, StructuredProxyNetwork
 
@@ -40,11 +39,8 @@ __all__ = [
     "SmoothedGNN",
     "SmoothedModel",
     "StructuredProxyNetwork",
-    "library_versions",
     "preset_features",
     "preset_recipe",
-    "read_model",
     "recipe_from_config",
     "recipe_to_config",
-    "write_model",
 ]

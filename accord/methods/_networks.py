@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from accord.encoders import ReplicaLinear, Scorer
 from accord.errors import OptionError
 from accord.field import PairwiseField
-from accord.graphs import GraphBatch
+from accord.graphs import GraphBatch, Topology
 from accord.inference import Beliefs, Semiring, propagate
 from accord.learning import (
     EDGE_KEY,
@@ -144,3 +144,21 @@ def edge_keys(replicas: Replicas) -> Sequence[int]:
 
 def _scorer(recipe: Recipe, channels: int, shape: Shape, replicas: Replicas) -> Scorer:
     return recipe.scorer.build(channels, shape.num_states, edge_keys(replicas), shape.edge_attributes)
+
+
+def edge_marginals(tables: Tensor, topology: Topology) -> Tensor:
+    """What the edge network alone says of nodes: its tables' own sums, averaged as logs over a node's edges.
+
+    Args:
+        tables: [R, edges, states, states], scores.
+        topology: the graphs.
+
+    Returns:
+        [R, nodes, states], probabilities; a node without edges knows nothing: all states alike.
+    """
+    logs = tables.flatten(-2).log_softmax(-1).view_as(tables)
+    source, target = topology.edge_index
+    total = logs.new_zeros(logs.shape[0], topology.num_nodes, logs.shape[-1])
+    total.index_add_(1, source, logs.logsumexp(-1)).index_add_(1, target, logs.logsumexp(-2))
+    degree = torch.bincount(topology.edge_index.flatten(), minlength=topology.num_nodes)
+    return (total / degree.clamp_min(1)[:, None]).softmax(-1)

@@ -14,8 +14,7 @@ from rich.console import Console
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from accord.app.commands.fit import Comparison, fit_run, show_run
-from accord.app.labelling import Labelled, label_graphs
+from accord.app.commands.fit import ExtraRows, fit_run, show_run
 from accord.app.progress import TENSORBOARD
 from accord.app.runs import (
     CARD,
@@ -31,15 +30,12 @@ from accord.app.runs import (
     SEEN,
     read_json,
 )
-from accord.app.scoring import Scores, score_parts
 from accord.app.settings import FitSettings
-from accord.app.sources import Source
 from accord.datasets import DigitsBenchmark, make_digits
 from accord.encoders import GCNII
 from accord.errors import InputError
 from accord.estimator import NodeClassifier
-from accord.evaluation import graph_accuracy
-from accord.graphs import GraphBatch
+from accord.evaluation import EDGE, NODE, Answers, Scores, graph_accuracy, score_answers
 from accord.inference import eliminate_beliefs
 from accord.learning import PartOptions
 from accord.methods import preset_recipe
@@ -57,16 +53,17 @@ RECIPE: dict[str, Any] = {
     "node": {"learning_rate": 5e-3, "weight_decay": 1e-3},
     "edge": {"learning_rate": 5e-3, "weight_decay": 1e-4},
 }
-# Not to make it easy: a graph neural network that sees its neighbours' images, but not their labels.
+# The strongest comparison: a graph neural network that sees its neighbours' images, but not their labels.
 GNN_ENCODER = GCNII(hidden=128, layers=4, alpha=0.5, theta=1.5, dropout=0.5, input_dropout=0.2)
 GNN_NODE = PartOptions(learning_rate=5e-3, weight_decay=1e-4)
 EVIDENCE_WEIGHTS = (1.0, 0.7, 0.5, 1.4, 2.0)  # the node network may be too sure of itself, or not sure enough
-TITLES = {
-    "gnn": "node network (MLP)",
+CEILING = "ceiling"
+ROW_TITLES = {
+    NODE: "node network (MLP)",
     "gcnii": "GNN (GCNII)",
-    "edge": "edge network (MLP)",
+    EDGE: "edge network (MLP)",
     "spn": "SPN",
-    "ceiling": "ceiling: true field",
+    CEILING: "ceiling: true field",
 }
 NOTE = (
     "The SPN combines two networks that look at single images, one for nodes and one for edges, into one field. GCNII, "
@@ -77,20 +74,19 @@ NOTE = (
 
 def run_demo(path: Path, seed: int, messages: Console, output: Console) -> None:
     """Train, evaluate, write the report."""
-    bench = make_digits(TRAIN, VAL, TEST, seed)
-    source = Source(bench, None, [str(digit) for digit in range(bench.num_states)], None, None)
+    digits = make_digits(TRAIN, VAL, TEST, seed)
     settings = FitSettings(encoder="mlp", level="graph", max_epochs=EPOCHS, seed=seed, accelerator="cpu", recipe=RECIPE)
     clear_demo(path)
 
-    def compare(model: NodeClassifier, source: Source) -> dict[str, Scores]:
+    def compare(model: NodeClassifier) -> dict[str, Scores]:
         messages.print("[dim]Now a graph neural network alone, and the true field, for comparison.[/]")
-        return gnn_row(source, seed) | ceiling_row(model, source)
+        return gnn_row(digits, seed) | ceiling_row(model, digits)
 
     threads = torch.get_num_threads()
-    # The matrices are small: more threads save little, and much is lost where cores are shared.
+    # The matrices are small: more threads save little, and cost much where cores are shared.
     torch.set_num_threads(1)
     try:
-        run = fit_run(source, settings, path, messages, Comparison(compare, TITLES, NOTE), {MARK: True})
+        run = fit_run(digits, settings, path, messages, ExtraRows(compare, ROW_TITLES, NOTE), {MARK: True})
     finally:
         torch.set_num_threads(threads)
     show_run(run, output)
@@ -109,10 +105,9 @@ def clear_demo(path: Path) -> None:
         events.unlink()
 
 
-def gnn_row(source: Source, seed: int) -> dict[str, Scores]:
+def gnn_row(digits: DigitsBenchmark, seed: int) -> dict[str, Scores]:
     """A graph neural network by itself, trained on the same graphs."""
-    bench = source.bench
-    recipe = preset_recipe("accord", GNN_ENCODER)
+    recipe = preset_recipe("accord", GNN_ENCODER, method="gnn")
     recipe = replace(recipe, node=GNN_NODE)
     model = NodeClassifier(
         "gnn",
@@ -120,33 +115,31 @@ def gnn_row(source: Source, seed: int) -> dict[str, Scores]:
         level="graph",
         max_epochs=EPOCHS,
         seed=seed,
-        num_states=bench.num_states,
+        num_states=digits.num_states,
         accelerator="cpu",
     )
-    return {"gcnii": score_parts(label_graphs(model.fit(bench.train, bench.val), bench.test))["gnn"]}
+    return {"gcnii": score_answers(model.fit(digits.train, digits.val).answers(digits.test))[NODE]}
 
 
-def ceiling_row(model: NodeClassifier, source: Source) -> dict[str, Scores]:
+def ceiling_row(model: NodeClassifier, digits: DigitsBenchmark) -> dict[str, Scores]:
     """What the field that drew the labels gives with the model's own evidence for each node."""
-    bench = source.bench
-    assert isinstance(bench, DigitsBenchmark)
     scored = []
     for weight in EVIDENCE_WEIGHTS:
-        held_out = solve_truth(model, bench, bench.val, weight)
+        held_out = solve_truth(model, digits, digits.val, weight)
         assert held_out.truth is not None
-        score = graph_accuracy(held_out.labels["ceiling"], held_out.truth, held_out.topology)
+        score = graph_accuracy(held_out.labels[CEILING], held_out.truth, held_out.topology)
         scored.append((float(score), weight))
     weight = max(scored, key=lambda entry: entry[0])[1]
-    return score_parts(solve_truth(model, bench, bench.test, weight))
+    return score_answers(solve_truth(model, digits, digits.test, weight))
 
 
-def solve_truth(model: NodeClassifier, bench: DigitsBenchmark, graphs: list[Data], weight: float) -> Labelled:
+def solve_truth(model: NodeClassifier, digits: DigitsBenchmark, graphs: list[Data], weight: float) -> Answers:
     """Graphs labelled by the true field, exactly."""
-    batch = GraphBatch.collate(graphs)
+    batch = model.collate(graphs)
     evidence: Tensor = weight * model.model_.node_logits(batch)[0].log_softmax(-1).cpu()
     # All digits are equally frequent, so a posterior is a likelihood up to a constant.
-    field = bench.truth.field(Batch.from_data_list(graphs), evidence)
+    field = digits.truth.field(Batch.from_data_list(graphs), evidence)
     labels = eliminate_beliefs(field, semiring="max").decode()
     marginals = eliminate_beliefs(field, semiring="sum").node.exp()
     assert batch.y is not None
-    return Labelled(batch.topology, batch.y[None], {"ceiling": labels[None]}, {"ceiling": marginals[None]})
+    return Answers(batch.topology, batch.y[None], {CEILING: labels[None]}, {CEILING: marginals[None]})

@@ -7,14 +7,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from accord.app.features import load_scaling
-from accord.app.labelling import label_graphs
 from accord.app.runs import SEEN, Run
-from accord.app.scoring import Scores, score_parts
-from accord.app.sources import load_source
+from accord.app.sources import load_data
 from accord.datasets import read_graphs
 from accord.errors import DataNotFoundError, GraphError, OptionError
 from accord.estimator import NodeClassifier
+from accord.evaluation import Scores, score_answers
 
 SPLITS = ("train", "val", "test")
 
@@ -31,15 +29,14 @@ def evaluate_run(run: Run, data: str, split: str = "test") -> tuple[dict[str, Sc
         raise OptionError(f"--split {split!r} is unknown. Choose one of {', '.join(SPLITS)}.")
     model = NodeClassifier.load(run.path)
     graphs = load_graphs(run, model, data, split)
-    return score_parts(label_graphs(model, graphs), _unseen(run, graphs)), len(graphs)
+    return score_answers(model.answers(graphs), _unseen(run, graphs)), len(graphs)
 
 
 def load_graphs(run: Run, model: NodeClassifier, data: str, split: str) -> list[Data]:
-    """The graphs that DATA stands for, labels and features treated as in training."""
+    """The graphs that DATA stands for, with raw features and labels numbered as in training."""
     path = Path(data)
     if not path.exists() and not path.suffix:
-        settings = run.config["settings"]
-        graphs: list[Data] = getattr(load_source(data, settings["features"], settings["seed"]).bench, split)
+        graphs: list[Data] = getattr(load_data(data, run.config["settings"]["seed"]), split)
         return graphs
     if (path / "train").is_dir() or (path / split).is_dir():
         path = path / split
@@ -50,14 +47,13 @@ def load_graphs(run: Run, model: NodeClassifier, data: str, split: str) -> list[
     if named is not None:
         raise GraphError(
             f"{path}: labels are names ({', '.join(named.label_names[:3])}, ..), but the model was trained on numbers, "
-            f"0 to {model.shape_.num_states - 1}. Write the labels as such."
+            f"0 to {model.shape_.num_states - 1}. Write the labels as numbers."
         )
-    scaling = load_scaling(run.path)
-    return graphs if scaling is None else scaling.apply_all(graphs)
+    return graphs
 
 
 def _unseen(run: Run, graphs: list[Data]) -> Tensor | None:
-    """Which nodes occur in no training graph, where nodes say who they are."""
+    """Which nodes occur in no training graph, where nodes have a `node_id`."""
     path = run.path / SEEN
     if not path.is_file() or not all("node_id" in graph for graph in graphs):
         return None

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,188 +10,167 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from accord.app.cases import choose_cases
+from accord._version import library_versions
 from accord.app.commands.report import write_report
-from accord.app.labelling import OWN_TITLES, label_graphs
 from accord.app.progress import TrainingProgress
 from accord.app.runs import CASES, REPORT, RESULTS, SEEN, Run, has_checkpoint, start_run
-from accord.app.scoring import Scores, reliability, score_parts, score_table
+from accord.app.scores import part_titles, score_table
 from accord.app.settings import FitSettings, override_recipe
-from accord.app.sources import Source, widest_scale
-from accord.errors import OptionError
-from accord.estimator import ACCELERATORS, NodeClassifier
-from accord.evaluation import metric_for, unseen_nodes
+from accord.app.sources import benchmark_name, widest_scale
+from accord.datasets import Benchmark, DigitsBenchmark
+from accord.estimator import NodeClassifier
+from accord.evaluation import Scores, choose_cases, reliability, score_answers, unseen_nodes
 from accord.experiments import provenance
 from accord.graphs import fingerprint_graphs
-from accord.methods import METHODS, ProxyModel, Recipe, library_versions, preset_recipe, recipe_to_config
+from accord.methods import METHODS, ProxyModel, recipe_to_config
 
 WIDE = 100.0  # times: beyond this, features on one scale drown those on another
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """What a caller wants in the table of results beside the model's own parts."""
+class ExtraRows:
+    """Rows that a caller adds to the table of results, beside the model's own parts."""
 
-    rows: Callable[[NodeClassifier, Source], dict[str, Scores]]
+    scores: Callable[[NodeClassifier], dict[str, Scores]]
     titles: Mapping[str, str]  # of all rows, in their order
     note: str  # what they mean, for the report
 
 
 def fit_run(
-    source: Source,
+    data: Benchmark,
     settings: FitSettings,
     path: Path,
     console: Console,
-    comparison: Comparison | None = None,
+    extra: ExtraRows | None = None,
     marks: Mapping[str, Any] | None = None,
 ) -> Run:
-    """Train, or go on training, the model that the settings describe; a finished run is shown, not repeated.
+    """Train the model that the settings describe, or continue; a finished run is shown, not repeated.
 
     Args:
-        source: the graphs.
+        data: the graphs.
         settings: how to train.
         path: the run folder.
         console: for messages.
-        comparison: what else belongs into the table of results.
-        marks: what config.json says beside; a command knows its own runs by it.
+        extra: further rows of the table of results.
+        marks: further keys of config.json, by which a command recognises its own runs.
     """
-    recipe = build_recipe(source, settings)
-    run = start_run(path, run_config(source, settings, recipe) | dict(marks or {}))
+    model = build_model(data, settings)
+    run = start_run(path, run_config(data, settings, model) | dict(marks or {}))
     if run.finished:
         console.print(f"[dim]{path} is finished already; remove it, or choose another with --run, to train again.[/]")
-    else:
-        _say_what_is_done(source, settings, recipe, run, console)
-        began = time.perf_counter()
-        model = train(source, settings, recipe, run, console)
-        seconds = time.perf_counter() - began
-        device = next(iter(model.model_.tensors().values())).device
-        results = evaluate_once(model, source, run, comparison)
-        run.write(
-            RESULTS,
-            results | {"seconds": round(seconds, 2), **provenance(device)},
-        )
-        write_report(run)
+        return run
+    _announce(data, model, run, console)
+    began = time.perf_counter()
+    train(model, data, run, console)
+    seconds = time.perf_counter() - began
+    device = next(iter(model.model_.tensors().values())).device
+    results = evaluate_once(model, data, run, extra)
+    run.write(RESULTS, results | {"seconds": round(seconds, 2), **provenance(device)})
+    write_report(run)
     return run
 
 
 def show_run(run: Run, console: Console) -> None:
-    """The table of a finished run, and where its report is."""
+    """Print the table of a finished run, and where its report is."""
     results = run.read(RESULTS)
     if "test" in results:
         title = f"{run.config['data']['name']}, {run.config['data']['graphs']['test']} test graphs"
-        console.print(score_table(results["test"], title, results.get("titles")))
+        console.print(score_table(results["test"], title, results["titles"]))
     console.print(f"Report: {run.path / REPORT}", soft_wrap=True)
 
 
-def build_recipe(source: Source, settings: FitSettings) -> Recipe:
-    """The preset's recipe with what the settings change of it; settings that cannot be used are refused here."""
-    check_settings(settings)
-    recipe = preset_recipe(
-        settings.preset, settings.encoder, settings.edge_encoder, source.preset_row, settings.method, settings.refine
+def build_model(data: Benchmark, settings: FitSettings) -> NodeClassifier:
+    """The untrained model of these settings; what cannot be used is refused here, before a file is written."""
+    model = NodeClassifier(
+        method=settings.method,
+        encoder=settings.encoder,
+        edge_encoder=settings.edge_encoder,
+        level=settings.level or data.level,
+        refine=settings.refine,
+        max_epochs=settings.max_epochs,
+        seed=settings.seed,
+        preset=settings.preset,
+        benchmark=benchmark_name(data),
+        num_states=data.num_states,
+        label_names=data.label_names,
+        accelerator=settings.accelerator,
+        features=settings.features,
+        task_names=data.task_names,
     )
-    recipe = override_recipe(recipe, settings.recipe)
-    training = replace(recipe.training, accelerator=settings.accelerator)
-    if settings.max_epochs is not None:
-        training = replace(training, max_epochs=settings.max_epochs)
-    return replace(recipe, training=training)
+    recipe = model.resolve_recipe()
+    return model.set_params(recipe=override_recipe(recipe, settings.recipe)) if settings.recipe else model
 
 
-def check_settings(settings: FitSettings) -> None:
-    """Refuse what the estimator would refuse, before anything is written."""
-    if settings.method not in METHODS:
-        raise OptionError(f"method {settings.method!r} is unknown. Choose one of {', '.join(METHODS)}.")
-    if settings.method != "spn" and (settings.refine or settings.recipe.get("refinement")):
-        raise OptionError(f"method {settings.method!r} has no refinement. Leave --refine out, or choose spn.")
-    if settings.level is not None:
-        metric_for(settings.level)
-    if settings.accelerator not in ACCELERATORS:
-        raise OptionError(f"accelerator {settings.accelerator!r} is unknown. Choose one of {', '.join(ACCELERATORS)}.")
-    if settings.accelerator == "cuda" and not torch.cuda.is_available():
-        raise OptionError("accelerator 'cuda' is not to be had: torch finds no GPU here. Choose cpu or auto.")
-
-
-def run_config(source: Source, settings: FitSettings, recipe: Recipe) -> dict[str, Any]:
-    """What config.json says: everything that the result depends on."""
-    bench = source.bench
+def run_config(data: Benchmark, settings: FitSettings, model: NodeClassifier) -> dict[str, Any]:
+    """The content of config.json: everything that the result depends on."""
     return {
-        "settings": settings.plain() | {"level": settings.level or bench.level, "features": bench.features},
-        "recipe": recipe_to_config(recipe),
+        "settings": settings.plain() | {"level": model.level, "features": model.resolve_features()},
+        "recipe": recipe_to_config(model.resolve_recipe()),
         "data": {
-            "name": bench.name,
-            "source": bench.source,
-            "graphs": {"train": len(bench.train), "val": len(bench.val), "test": len(bench.test)},
-            "fingerprint": {name: fingerprint_graphs(getattr(bench, name)) for name in ("train", "val", "test")},
-            "num_features": bench.num_features,
-            "num_states": bench.num_states,
-            "num_tasks": bench.num_tasks,
+            "name": data.name,
+            "source": data.source,
+            "graphs": {"train": len(data.train), "val": len(data.val), "test": len(data.test)},
+            "fingerprint": {name: fingerprint_graphs(getattr(data, name)) for name in ("train", "val", "test")},
+            "num_features": data.num_features,
+            "num_states": data.num_states,
+            "num_tasks": data.num_tasks,
         },
-        "label_names": source.label_names,
-        "task_names": source.task_names,
+        "label_names": data.label_names,
+        "task_names": data.task_names,
         "versions": library_versions(),
     }
 
 
-def train(source: Source, settings: FitSettings, recipe: Recipe, run: Run, console: Console) -> NodeClassifier:
-    """Fit the model and leave it, and what predictions need beside it, in the run folder."""
-    bench = source.bench
-    model = NodeClassifier(
-        method=settings.method,
-        encoder=recipe.encoder,
-        edge_encoder=recipe.edge_encoder,
-        level=settings.level or bench.level,
-        refine=settings.refine,
-        seed=settings.seed,
-        preset=settings.preset,
-        recipe=recipe,
-        num_states=bench.num_states,
-        label_names=source.label_names,
-        accelerator=settings.accelerator,
-    )
-    with TrainingProgress(run.path, METHODS[settings.method](recipe).epochs, console) as progress:
-        model.fit(bench.train, bench.val or None, folder=run.path, report=progress)
-    if source.scaling is not None:
-        source.scaling.save(run.path)
-    if all("node_id" in graph for graph in bench.train):
-        np.savez(run.path / SEEN, node_id=torch.cat([graph.node_id for graph in bench.train]).unique().numpy())
+def train(model: NodeClassifier, data: Benchmark, run: Run, console: Console) -> None:
+    """Fit the model and save it in the run folder, with the numbers of the nodes it has seen."""
+    epochs = METHODS[model.method](model.resolve_recipe()).epochs
+    with TrainingProgress(run.path, epochs, console) as progress:
+        model.fit(data.train, data.val or None, folder=run.path, report=progress)
+    if all("node_id" in graph for graph in data.train):
+        np.savez(run.path / SEEN, node_id=torch.cat([graph.node_id for graph in data.train]).unique().numpy())
     model.save(run.path)
-    return model
 
 
-def evaluate_once(
-    model: NodeClassifier, source: Source, run: Run, comparison: Comparison | None = None
-) -> dict[str, Any]:
-    """Everything that is said about test graphs, which nothing before has looked at."""
+def evaluate_once(model: NodeClassifier, data: Benchmark, run: Run, extra: ExtraRows | None = None) -> dict[str, Any]:
+    """Everything that is said about test graphs, which nothing has read before."""
     chosen = None
     if isinstance(model.model_, ProxyModel):
         combination = model.model_.chosen.tensors()
         chosen = {name: [round(value, 6) for value in values.tolist()] for name, values in combination.items()}
-    test = source.bench.test
+    test = data.test
     if not any(graph.y is not None and bool((graph.y >= 0).any()) for graph in test):
         return {"chosen": chosen}
-    labelled = label_graphs(model, test)
-    scores = score_parts(labelled, unseen_nodes(source.bench.train, test))
-    said: dict[str, Any] = {"titles": OWN_TITLES[model.method]} if model.method in OWN_TITLES else {}
-    if comparison is not None:
-        scores |= comparison.rows(model, source)
-        scores = {name: scores[name] for name in comparison.titles}
-        said = {"titles": dict(comparison.titles), "note": comparison.note}
-    images = torch.cat([graph.x for graph in test]) if source.has_images else None
-    run.write(CASES, [case.plain() for case in choose_cases(labelled, images)])
-    return {"test": scores, "reliability": reliability(labelled), "chosen": chosen, **said}
+    answers = model.answers(test)
+    assert answers.truth is not None
+    scores = score_answers(answers, unseen_nodes(data.train, test))
+    titles: dict[str, str] = {name: part_titles(model.method)[name] for name in scores}
+    note: dict[str, str] = {}
+    if extra is not None:
+        scores |= extra.scores(model)
+        scores = {name: scores[name] for name in extra.titles}
+        titles, note = dict(extra.titles), {"note": extra.note}
+    images = torch.cat([graph.x for graph in test]) if isinstance(data, DigitsBenchmark) else None
+    run.write(CASES, [case.plain() for case in choose_cases(answers, images)])
+    bins = {
+        name: asdict(reliability(probabilities.flatten(0, 1), answers.truth.flatten()))
+        for name, probabilities in answers.probabilities.items()
+    }
+    return {"test": scores, "reliability": bins, "chosen": chosen, "titles": titles, **note}
 
 
-def _say_what_is_done(source: Source, settings: FitSettings, recipe: Recipe, run: Run, console: Console) -> None:
-    bench = source.bench
-    both = settings.method not in ("gnn", "smooth")
-    kinds = dict.fromkeys([recipe.encoder.kind, *([recipe.edge_encoder.kind] if both else [])])
-    counts = f"{len(bench.train)} training, {len(bench.val)} validation, {len(bench.test)} test graphs"
+def _announce(data: Benchmark, model: NodeClassifier, run: Run, console: Console) -> None:
+    recipe = model.resolve_recipe()
+    encoders = [recipe.encoder, getattr(recipe, "edge_encoder", recipe.encoder)]
+    kinds = " and ".join(dict.fromkeys(encoder.kind for encoder in encoders))
+    counts = f"{len(data.train)} training, {len(data.val)} validation, {len(data.test)} test graphs"
     console.print(
-        f"[bold]{bench.name}[/]: {counts}; "
-        f"{bench.num_features} features, {bench.num_states} states; {settings.method} with {' and '.join(kinds)}"
+        f"[bold]{data.name}[/]: {counts}; "
+        f"{data.num_features} features, {data.num_states} states; {model.method} with {kinds}"
     )
-    if not bench.val:
+    if not data.val:
         console.print("[dim]There is no val/: a fifth of the training data is held out to choose by.[/]")
-    if source.preset_row is None and source.scaling is None and widest_scale(bench.train) > WIDE:
+    untreated = model.benchmark is None and model.resolve_features() == "raw"
+    if untreated and widest_scale(data.train) > WIDE:
         console.print("[yellow]Features differ widely in scale; --features standardised may help much.[/]")
     if has_checkpoint(run.path):
-        console.print(f"[dim]Going on from the checkpoint in {run.path}.[/]")
+        console.print(f"[dim]Continuing from the checkpoint in {run.path}.[/]")

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord._files import write_text
-from accord.app.features import load_scaling
 from accord.app.runs import Run
 from accord.datasets import graph_entries, read_graphs
 from accord.errors import GraphError, OptionError
 from accord.estimator import NodeClassifier
+from accord.evaluation import NODE
 
 Columns = dict[str, list[Any]]
 
@@ -32,17 +31,17 @@ def predict_graphs(run: Run, path: Path, marginals: bool = False) -> Columns:
     Returns:
         Columns: graph (where there are several), node, task (where there are several), label, probabilities.
     """
-    model, scaling = NodeClassifier.load(run.path), load_scaling(run.path)
+    model = NodeClassifier.load(run.path)
     entries = graph_entries(path)
     graphs = read_graphs(path, with_labels=False)
     columns: Columns = {}
     for entry, graph in zip(entries, graphs, strict=True):
         try:
-            treated = graph if scaling is None else scaling.apply(graph)
-            labels, probabilities = model.predict(treated), model.predict_proba(treated)
+            answers = model.answers([graph])
         except GraphError as error:
             raise GraphError(f"{entry}: {str(error).removeprefix('NodeClassifier: ')}") from error
-        rows = label_columns(graph, labels, probabilities, state_names(model), run.config.get("task_names"), marginals)
+        part = answers.joint or NODE
+        rows = label_columns(graph, model, answers.labels[part], answers.probabilities[part], marginals)
         if len(graphs) > 1:
             rows = {"graph": [entry.name] * len(rows["node"])} | rows
         for name, values in rows.items():
@@ -56,24 +55,28 @@ def state_names(model: NodeClassifier) -> list[str]:
 
 
 def label_columns(
-    graph: Data,
-    labels: Tensor,
-    probabilities: Tensor,
-    names: Sequence[str],
-    task_names: Sequence[str] | None,
-    marginals: bool,
+    graph: Data, model: NodeClassifier, labels: Tensor, probabilities: Tensor, marginals: bool
 ) -> Columns:
-    """One row for each node, and each task where there are several."""
-    nodes = graph.node_names if "node_names" in graph else list(range(len(labels)))
+    """One row for each node, and each task where there are several.
+
+    Args:
+        graph: the nodes, with their names where they have any.
+        model: for the names of states and tasks.
+        labels: [tasks, nodes].
+        probabilities: [tasks, nodes, states].
+        marginals: give the probability of every state.
+    """
+    nodes = graph.node_names if "node_names" in graph else list(range(labels.shape[1]))
+    names = state_names(model)
     columns: Columns = {}
-    if labels.dim() == 2:
-        tasks = list(task_names or range(labels.shape[1]))
+    if len(labels) > 1:
+        tasks = list(model.task_names or range(len(labels)))
         columns["node"] = [node for node in nodes for _ in tasks]
         columns["task"] = [task for _ in nodes for task in tasks]
     else:
         columns["node"] = list(nodes)
-    states = labels.flatten()
-    flat = probabilities.reshape(-1, probabilities.shape[-1])
+    states = labels.t().flatten()
+    flat = probabilities.transpose(0, 1).reshape(-1, probabilities.shape[-1])
     columns["label"] = [names[state] for state in states.tolist()]
     if marginals:
         return columns | {f"p({name})": _rounded(flat[:, state]) for state, name in enumerate(names)}

@@ -6,15 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from accord._files import write_bytes, write_text
-from accord.app.cases import Case
-from accord.app.labelling import TITLES, joint_part
 from accord.app.progress import read_metrics
 from accord.app.runs import CASES, CURVES, METRICS, REPORT, RESULTS, Run, flatten
-from accord.app.scoring import Scores, score_rows
-from accord.drawing import _page as page
-from accord.drawing._graphs import draw_case
-from accord.drawing._plots import draw_curves, draw_reliability
-from accord.drawing._themes import DARK, LIGHT, Theme
+from accord.app.scores import score_rows
+from accord.drawing import DARK, LIGHT, Theme, draw_case, draw_curves, draw_reliability, page
+from accord.evaluation import EDGE, NODE, Case, Scores
 from accord.learning import Row
 
 RIGHT = {"node": "nodes that are right", "graph": "graphs with every node right"}
@@ -37,7 +33,7 @@ def write_report(run: Run) -> Path:
     """Write curves.png and report.html anew; returns the path of the report."""
     rows = read_metrics(run.path / METRICS)
     results = run.read(RESULTS) or {}
-    body = [_heading(run, results), _table(results, run)]
+    body = [_heading(run), _table(results, run)]
     for case_section in (_cases(run, results), _reliability(results)):
         body += [case_section] if case_section else []
     if rows:
@@ -57,7 +53,7 @@ def _curves_caption(rows: Sequence[Row], level: str) -> str:
     return f"Scores: {'; '.join(said)}. Dots mark what was kept: each at its best."
 
 
-def _heading(run: Run, results: dict[str, Any]) -> str:
+def _heading(run: Run) -> str:
     data, settings = run.config["data"], run.config["settings"]
     counts = data["graphs"]
     encoder = run.config["recipe"]["encoder"]["kind"]
@@ -74,20 +70,23 @@ def _table(results: dict[str, Any], run: Run) -> str:
         return page.section(
             "Test graphs", page.paragraph("There are no labelled test graphs, so there is nothing to compare.")
         )
-    columns, rows = score_rows(scores, results.get("titles"))
-    joint, titles = joint_part(scores), TITLES | results.get("titles", {})
-    best = list(scores).index(joint or "gnn")
+    titles: dict[str, str] = results["titles"]
+    columns, rows = score_rows(scores, titles)
+    method = run.config["settings"]["method"]
+    whole = method if method in scores else NODE
     notes = [
         results.get("note")
-        or f"{titles['gnn']}: the node network alone, each node by itself. "
-        + (f"{titles['edge']}: the edge network alone, its tables summed at each node. " if "edge" in scores else "")
-        + MEANINGS.get(joint or "", ""),
+        or f"{titles[NODE]}: the node network alone, each node by itself. "
+        + (f"{titles[EDGE]}: the edge network alone, its tables summed at each node. " if EDGE in scores else "")
+        + MEANINGS.get(whole, ""),
         "Graph accuracy: share of graphs with every node right. Calibration error: gap between confidence and "
         "accuracy, lower is better.",
     ]
     if any("unseen_accuracy" in part for part in scores.values()):
         notes.append("Unseen nodes: those that occur in no training graph.")
-    return page.section("Test graphs", page.table(columns, rows, best), page.caption(" ".join(notes)))
+    return page.section(
+        "Test graphs", page.table(columns, rows, list(scores).index(whole)), page.caption(" ".join(notes))
+    )
 
 
 def _cases(run: Run, results: dict[str, Any]) -> str:
@@ -95,12 +94,11 @@ def _cases(run: Run, results: dict[str, Any]) -> str:
     if not stored:
         return ""
     names = run.config["label_names"] or [str(state) for state in range(run.config["data"]["num_states"])]
-    titles = TITLES | results.get("titles", {})
     parts = []
     for entry in stored:
         case = Case(**entry)
         parts.append(f"<h3>{escape(case.title)}</h3>")
-        parts.append(_both(lambda theme, case=case: draw_case(case, names, theme, titles), case.title))  # type: ignore[misc]
+        parts.append(_both(lambda theme, case=case: draw_case(case, names, results["titles"], theme), case.title))  # type: ignore[misc]
     caption = "Test graphs on which they differ. Colour: the label. Red rings: nodes that are labelled wrong."
     return page.section("Where joint labels differ", *parts, page.caption(caption))
 
@@ -109,9 +107,7 @@ def _reliability(results: dict[str, Any]) -> str:
     bins = results.get("reliability")
     if not bins:
         return ""
-    drawn = _both(
-        lambda theme: draw_reliability(bins, theme, TITLES | results.get("titles", {})), "reliability diagram"
-    )
+    drawn = _both(lambda theme: draw_reliability(bins, results["titles"], theme), "reliability diagram")
     caption = "On the dashed line a model is right as often as it is sure. Above it: too modest; below: too sure."
     return page.section("How far to trust the probabilities", drawn, page.caption(caption))
 

@@ -46,6 +46,8 @@ class Benchmark:
     counted: Counted  # what the benchmark's tables count
     source: str  # where the data came from, and what of it is not original
     features: str = "raw"  # what was done to the features
+    label_names: list[str] | None = None  # of the states, where they are known
+    task_names: list[str] | None = None  # of the labels of a node, where there are several
 
     @property
     def num_features(self) -> int:

@@ -12,6 +12,27 @@ from accord.datasets.benchmarks._ppi import PPI, PPI_FILE, load_ppi
 from accord.errors import GraphError, InputTypeError, OptionError
 from accord.graphs import check_treatment, fit_treatment
 
+# Planetoid numbers its topics without naming them; the number of papers of each tells which is which.
+TOPICS = {
+    "Cora": (
+        "theory",
+        "reinforcement learning",
+        "genetic algorithms",
+        "neural networks",
+        "probabilistic methods",
+        "case-based",
+        "rule learning",
+    ),
+    "CiteSeer": (
+        "artificial intelligence",
+        "machine learning",
+        "information retrieval",
+        "databases",
+        "agents",
+        "human-computer interaction",
+    ),
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkSpec:
@@ -27,6 +48,7 @@ class BenchmarkSpec:
     num_tasks: int
     level: Level
     counted: Counted
+    label_names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +73,7 @@ def _citation(dataset: str, num_states: int) -> BenchmarkSpec:
         num_tasks=1,
         level="graph",
         counted="edges",
+        label_names=TOPICS.get(dataset),
     )
 
 
@@ -156,6 +179,7 @@ def load_benchmark(name: str, features: str | None = None) -> Benchmark:
         counted=spec.counted,
         source=splits.source,
         features=features,
+        label_names=None if spec.label_names is None else list(spec.label_names),
     )
 
 

@@ -16,9 +16,6 @@ from accord.errors import DataNotFoundError, GraphError
 class FolderBenchmark(Benchmark):
     """Somebody's own graphs; `val` and `test` may be empty."""
 
-    label_names: list[str] | None  # of the states, where labels are names
-    task_names: list[str] | None  # of the columns of labels, where there are several
-
 
 def read_folder(path: str | Path) -> FolderBenchmark:
     """Read `train/`, and where they are there `val/` and `test/`, each with graphs as `read_graph` reads them.

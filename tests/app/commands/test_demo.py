@@ -17,11 +17,11 @@ def test_the_demo_ends_with_a_table_and_a_report(small, tmp_path):
     run = tmp_path / "demo"
     result = call("demo", "--run", run)
     assert result.exit_code == 0, result.output
-    for word in (*demo.TITLES.values(), "graph accuracy", "report.html"):
+    for word in (*demo.ROW_TITLES.values(), "graph accuracy", "report.html"):
         assert word in result.stdout, word
     assert "20 test graphs" in result.stdout
     scores = json.loads((run / "results.json").read_text())["test"]
-    assert list(scores) == list(demo.TITLES)
+    assert list(scores) == list(demo.ROW_TITLES)
     # Five epochs teach little, but the true field makes more of that little than each node alone.
     assert scores["ceiling"]["node_accuracy"] > scores["gnn"]["node_accuracy"]
     assert all(case["images"] for case in json.loads((run / "cases.json").read_text()))

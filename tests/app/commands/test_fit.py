@@ -111,7 +111,7 @@ def test_a_run_that_was_cut_off_ends_as_if_it_had_not_been(trained, data_folder,
 
     monkeypatch.undo()
     resumed = call("fit", data_folder, "--run", run, *QUICK, *more)
-    assert resumed.exit_code == 0 and "Going on from the checkpoint" in resumed.stderr
+    assert resumed.exit_code == 0 and "Continuing from the checkpoint" in resumed.stderr
     for name in ("metrics.csv", "cases.json", "model.safetensors"):
         assert (run / name).read_bytes() == (trained / name).read_bytes(), name
     kept = ("test", "reliability", "chosen")
@@ -166,7 +166,7 @@ def test_standardised_features_are_kept_with_the_run(tmp_path):
         (["--encoder", "resnet"], "'resnet' is unknown"),
         (["--level", "edge"], "level 'edge' is unknown"),
         (["--preset", "none"], "preset 'none' is unknown"),
-        (["--features", "bleached"], "--features 'bleached' is unknown"),
+        (["--features", "bleached"], "features 'bleached' is unknown"),
         (["--max-epochs", "-1"], "max_epochs is -1"),
         (["--set", "node.rate=1"], "recipe.node: the key 'rate' is unknown. Known keys: learning_rate"),
         (["--set", "encoder=7"], "recipe.encoder: is 7"),
@@ -217,7 +217,7 @@ def test_a_method_of_several_stages_goes_on_and_keeps_its_metrics(data_folder, t
         (tmp_path / "run" / name).unlink()
     shutil.rmtree(tmp_path / "run" / "inference-2")
     again = call(*arguments, "--run", tmp_path / "run")
-    assert "Going on from the checkpoint" in again.stderr
+    assert "Continuing from the checkpoint" in again.stderr
     assert rows_of(tmp_path / "run" / "metrics.csv") == rows_of(tmp_path / "whole" / "metrics.csv")
     (tmp_path / "run" / "model.safetensors").unlink()
     assert "other settings" in refused(*arguments, "--set", "training.batch_graphs=1", "--run", tmp_path / "run")

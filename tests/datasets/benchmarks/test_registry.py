@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from accord.datasets import list_benchmarks, load_benchmark
+from accord.datasets import list_benchmarks, load_benchmark, resolve_benchmark
 from accord.errors import DataNotFoundError, InputTypeError, OptionError
 
 NAMES = ["cora*", "citeseer*", "pubmed*", "ppi-1", "ppi-2", "ppi-10", "ppi-20"]
@@ -46,11 +46,23 @@ def test_all_are_present_where_the_files_are(benchmark_files):
     assert all(entry.present for entry in list_benchmarks())
 
 
-@pytest.mark.parametrize("name", ["cora", "ppi-3", "", "digits"])
+@pytest.mark.parametrize("name", ["core", "ppi-3", "", "digits"])
 def test_unknown_names_are_refused_with_the_choices(name):
     with pytest.raises(OptionError) as caught:
         load_benchmark(name)
     assert all(choice in str(caught.value) for choice in (*NAMES, repr(name)))
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("cora*", "cora*"), ("Cora", "cora*"), (" CiteSeer* ", "citeseer*"), ("PPI", "ppi-20"), ("ppi-2", "ppi-2")],
+)
+def test_names_are_resolved_in_one_place(given, name):
+    assert resolve_benchmark(given) == name
+
+
+def test_other_names_may_be_accepted_too():
+    assert resolve_benchmark("Digits", also=("digits",)) == "digits"
 
 
 def test_a_name_is_a_string():
@@ -81,8 +93,8 @@ def test_data_that_is_nowhere_is_an_error_that_says_what_to_do(name, no_files, m
 
 
 @pytest.mark.data("planetoid_cora.npz")
-def test_names_may_be_written_as_in_the_paper():
-    assert load_benchmark("Cora*").name == "cora*"
+def test_a_short_name_loads_the_same_benchmark():
+    assert load_benchmark(" Cora").name == "cora*"
 
 
 @pytest.mark.data("planetoid_cora.npz")

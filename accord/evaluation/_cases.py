@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from accord.app.labelling import Labelled, joint_part
+from accord.evaluation._answers import EDGE, NODE, Answers
 
 MAX_NODES = 30  # of a drawing; of larger graphs a neighbourhood is cut out
 MIN_NODES = 3  # smaller graphs have little to show
@@ -43,28 +43,28 @@ class Candidate:
     @property
     def is_gain(self) -> bool:
         """Whether the field is right throughout where the node network is not."""
-        return self.wrong[self.joint] == 0 and self.wrong["gnn"] > 0
+        return self.wrong[self.joint] == 0 and self.wrong[NODE] > 0
 
     @property
     def is_loss(self) -> bool:
         """Whether the field makes mistakes that the node network does not."""
-        return self.wrong[self.joint] > self.wrong["gnn"]
+        return self.wrong[self.joint] > self.wrong[NODE]
 
 
-def choose_cases(labelled: Labelled, images: Tensor | None = None) -> list[Case]:
+def choose_cases(answers: Answers, images: Tensor | None = None) -> list[Case]:
     """A few graphs that show what the field changes: mostly gains, and one failure if there is one.
 
     Args:
-        labelled: what the parts say; nothing is shown of a node network alone.
+        answers: what the parts say; nothing is shown of a node network alone.
         images: [nodes, pixels], where nodes have images.
     """
-    if labelled.truth is None or joint_part(labelled.labels) is None:
+    if answers.truth is None or answers.joint is None:
         return []
-    candidates = list(_candidates(labelled))
-    gains = sorted((c for c in candidates if c.is_gain), key=lambda c: (-c.wrong["gnn"], -c.wrong.get("edge", 0)))
-    losses = sorted((c for c in candidates if c.is_loss), key=lambda c: c.wrong["gnn"] - c.wrong[c.joint])
+    candidates = list(_candidates(answers))
+    gains = sorted((c for c in candidates if c.is_gain), key=lambda c: (-c.wrong[NODE], -c.wrong.get(EDGE, 0)))
+    losses = sorted((c for c in candidates if c.is_loss), key=lambda c: c.wrong[NODE] - c.wrong[c.joint])
     # Where the edge network errs too, neither network alone would have done: the paper's bottom case.
-    both = [c for c in gains if c.wrong.get("edge", 0) > 0]
+    both = [c for c in gains if c.wrong.get(EDGE, 0) > 0]
     picked: list[Candidate] = []
     for pool, count in ((both, 2), (gains, MAX_CASES - 1), (losses, MAX_CASES)):
         for candidate in pool:
@@ -75,14 +75,14 @@ def choose_cases(labelled: Labelled, images: Tensor | None = None) -> list[Case]
     if not picked:
         differing = sorted(candidates, key=lambda c: -max(c.wrong.values()))
         picked = [c for c in differing if len(set(c.wrong.values())) > 1][:MAX_CASES]
-    return [_case(labelled, candidate, images) for candidate in picked]
+    return [_case(answers, candidate, images) for candidate in picked]
 
 
-def _candidates(labelled: Labelled) -> Iterator[Candidate]:
+def _candidates(answers: Answers) -> Iterator[Candidate]:
     """Every graph whose size suits, or a neighbourhood of a node where the parts differ."""
-    truth = labelled.truth
+    truth = answers.truth
     assert truth is not None
-    graph = labelled.topology.graph.cpu().numpy()
+    graph = answers.topology.graph.cpu().numpy()
     members = np.split(np.argsort(graph, kind="stable"), np.cumsum(np.bincount(graph))[:-1])
     cut_out = 0
     for nodes in members:
@@ -90,36 +90,30 @@ def _candidates(labelled: Labelled) -> Iterator[Candidate]:
             continue
         if len(nodes) <= MAX_NODES:
             for task in range(min(len(truth), MAX_TASKS)):
-                yield _judge(labelled, task, nodes)
+                yield _judge(answers, task, nodes)
         elif cut_out < MAX_CUT_OUT:
-            for task, centre in _disputed(labelled, nodes):
+            for task, centre in _disputed(answers, nodes):
                 cut_out += 1
-                around = _neighbourhood(labelled, centre)
+                around = _neighbourhood(answers, centre)
                 if len(around) >= MIN_NODES:
-                    yield _judge(labelled, task, around)
+                    yield _judge(answers, task, around)
 
 
-def _joint(labelled: Labelled) -> str:
-    name = joint_part(labelled.labels)
-    assert name is not None  # nothing is chosen of a node network alone
-    return name
-
-
-def _judge(labelled: Labelled, task: int, nodes: np.ndarray) -> Candidate:
-    assert labelled.truth is not None
-    truth = labelled.truth[task, nodes]
+def _judge(answers: Answers, task: int, nodes: np.ndarray) -> Candidate:
+    assert answers.truth is not None and answers.joint is not None
+    truth = answers.truth[task, nodes]
     wrong = {
-        name: int(((labels[task, nodes] != truth) & (truth >= 0)).sum()) for name, labels in labelled.labels.items()
+        name: int(((labels[task, nodes] != truth) & (truth >= 0)).sum()) for name, labels in answers.labels.items()
     }
-    return Candidate(task, nodes, wrong, _joint(labelled))
+    return Candidate(task, nodes, wrong, answers.joint)
 
 
-def _disputed(labelled: Labelled, nodes: np.ndarray, limit: int = 6) -> list[tuple[int, int]]:
+def _disputed(answers: Answers, nodes: np.ndarray, limit: int = 6) -> list[tuple[int, int]]:
     """A few (task, node) of a large graph where node network and field differ and one is right."""
-    assert labelled.truth is not None
+    assert answers.truth is not None and answers.joint is not None
     inside = torch.from_numpy(nodes)
-    truth = labelled.truth[:, inside]
-    alone, jointly = labelled.labels["gnn"][:, inside], labelled.labels[_joint(labelled)][:, inside]
+    truth = answers.truth[:, inside]
+    alone, jointly = answers.labels[NODE][:, inside], answers.labels[answers.joint][:, inside]
     found: list[tuple[int, int]] = []
     for better in (jointly, alone):
         places = ((alone != jointly) & (better == truth)).nonzero()[:limit]
@@ -127,9 +121,9 @@ def _disputed(labelled: Labelled, nodes: np.ndarray, limit: int = 6) -> list[tup
     return found
 
 
-def _neighbourhood(labelled: Labelled, centre: int, limit: int = 16) -> np.ndarray:
+def _neighbourhood(answers: Answers, centre: int, limit: int = 16) -> np.ndarray:
     """Nodes within two steps of `centre`, the nearest first, at most `limit`."""
-    ends = torch.cat([labelled.topology.edge_index, labelled.topology.edge_index.flip(0)], 1).numpy()
+    ends = torch.cat([answers.topology.edge_index, answers.topology.edge_index.flip(0)], 1).numpy()
     kept = [centre]
     for _ in range(2):
         near = np.unique(ends[1, np.isin(ends[0], kept)])
@@ -137,22 +131,22 @@ def _neighbourhood(labelled: Labelled, centre: int, limit: int = 16) -> np.ndarr
     return np.array(kept)
 
 
-def _case(labelled: Labelled, candidate: Candidate, images: Tensor | None) -> Case:
-    assert labelled.truth is not None
+def _case(answers: Answers, candidate: Candidate, images: Tensor | None) -> Case:
+    assert answers.truth is not None
     nodes, task = candidate.nodes, candidate.task
-    source, target = labelled.topology.edge_index.cpu().numpy()
+    source, target = answers.topology.edge_index.cpu().numpy()
     inside = np.isin(source, nodes) & np.isin(target, nodes)
     number = {int(node): place for place, node in enumerate(nodes)}
     edges = [[number[int(node)] for node in ends[inside]] for ends in (source, target)]
-    graph = int(labelled.topology.graph[int(nodes[0])])
-    part = f", label {task}" if len(labelled.truth) > 1 else ""
+    graph = int(answers.topology.graph[int(nodes[0])])
+    part = f", label {task}" if len(answers.truth) > 1 else ""
     kind = (
         ": joint labels are all right" if candidate.is_gain else ": joint labels do worse" if candidate.is_loss else ""
     )
     return Case(
         title=f"test graph {graph}{part}{kind}",
         edges=edges,
-        truth=labelled.truth[task, nodes].tolist(),
-        labels={name: labels[task, nodes].tolist() for name, labels in labelled.labels.items()},
+        truth=answers.truth[task, nodes].tolist(),
+        labels={name: labels[task, nodes].tolist() for name, labels in answers.labels.items()},
         images=None if images is None else images[nodes].tolist(),
     )

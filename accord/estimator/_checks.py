@@ -1,0 +1,140 @@
+"""Checks of what a user gives to `NodeClassifier`: parameters, and graphs."""
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import torch
+from torch_geometric.data import Batch, Data
+
+from accord.errors import GraphError, InputTypeError, OptionError
+from accord.graphs import TREATMENTS, GraphBatch
+from accord.methods import Recipe, Shape
+
+ACCELERATORS = ("auto", "cpu", "cuda")
+FEATURES = ("auto", *TREATMENTS)
+MOST_STATES = 1000  # counted in labels; more must be asked for, since an edge's table grows with their square
+
+
+def check_parameters(given: dict[str, Any]) -> None:
+    """Refuse parameters of a classifier that cannot be used, by name."""
+    if given["recipe"] is not None and not isinstance(given["recipe"], Recipe):
+        raise InputTypeError(f"NodeClassifier: recipe is a {type(given['recipe']).__name__}, not an accord Recipe.")
+    for name, least in (("seed", 0), ("num_states", 1), ("max_epochs", 0)):
+        value = given[name]
+        if value is None and name != "seed":
+            continue
+        if not isinstance(value, Integral) or isinstance(value, bool):
+            raise InputTypeError(f"NodeClassifier: {name} is {value!r}; a whole number is needed.")
+        if value < least:
+            raise OptionError(f"NodeClassifier: {name} is {value}; it is too small.")
+    for name, each in (("label_names", "state"), ("task_names", "task")):
+        names = given[name]
+        if names is not None and (isinstance(names, str) or not all(isinstance(entry, str) for entry in names)):
+            raise InputTypeError(f"NodeClassifier: {name} must be a list of strings, one for each {each}.")
+    for name, choices in (("accelerator", ACCELERATORS), ("features", FEATURES)):
+        if given[name] not in choices:
+            raise OptionError(f"NodeClassifier: {name} {given[name]!r} is unknown. Choose one of {', '.join(choices)}.")
+    if given["accelerator"] == "cuda" and not torch.cuda.is_available():
+        raise OptionError(
+            "NodeClassifier: accelerator 'cuda' is not available: torch finds no GPU. Choose 'cpu' or 'auto'."
+        )
+
+
+def check_graph(graph: object, where: str) -> Data:
+    """A graph, or an error that says what was given instead."""
+    if not isinstance(graph, Data):
+        raise InputTypeError(
+            f"NodeClassifier.{where}: got a {type(graph).__name__}, not a torch_geometric.data.Data. "
+            "Build one with Data(x=features, edge_index=edge_index)."
+        )
+    return graph
+
+
+def check_graphs(graphs: object, where: str) -> list[Data]:
+    """A list of plain graphs; a single one counts as a list of one, a PyG `Batch` as the graphs it is made of."""
+    if isinstance(graphs, Batch):
+        return list(graphs.to_data_list())
+    if isinstance(graphs, Data):
+        return [graphs]
+    if not isinstance(graphs, Sequence) or isinstance(graphs, str):
+        raise InputTypeError(
+            f"NodeClassifier.{where}: got a {type(graphs).__name__}; a list of torch_geometric.data.Data is needed."
+        )
+    if not graphs:
+        raise GraphError(f"NodeClassifier.{where}: the list of graphs is empty.")
+    checked = [check_graph(graph, where) for graph in graphs]
+    return [part for graph in checked for part in (graph.to_data_list() if isinstance(graph, Batch) else [graph])]
+
+
+def data_shape(
+    train: list[Data],
+    validation: list[Data],
+    num_states: int | None,
+    label_names: Sequence[str] | None,
+    task_names: Sequence[str] | None,
+) -> Shape:
+    """The sizes that training and validation graphs fix; both lists are checked on the way."""
+    batches = [GraphBatch.collate(train), GraphBatch.collate(validation)]
+    highest, tasks = -1, set()
+    for name, batch in zip(("training", "validation"), batches, strict=True):
+        if batch.y is None or not bool((batch.y >= 0).any()):
+            raise GraphError(f"NodeClassifier.fit: the {name} graphs have no labels. Set `y` on them.")
+        highest = max(highest, int(batch.y.max()))
+        tasks.add(1 if batch.y.dim() == 1 else int(batch.y.shape[1]))
+    if len(tasks) > 1 or batches[0].num_features != batches[1].num_features:
+        raise GraphError(
+            f"NodeClassifier.fit: training and validation graphs differ in features ({batches[0].num_features} and "
+            f"{batches[1].num_features} columns) or label tasks ({sorted(tasks)})."
+        )
+    if num_states is None and highest >= MOST_STATES:
+        raise GraphError(
+            f"NodeClassifier.fit: a label is {highest}; tables for so many states would be huge. Number the states "
+            "from 0 without gaps, or set num_states if there really are so many."
+        )
+    states = highest + 1 if num_states is None else int(num_states)
+    if highest >= states:
+        raise GraphError(f"NodeClassifier.fit: a label is {highest}, but num_states={states} allows 0 to {states - 1}.")
+    if label_names is not None and len(label_names) != states:
+        raise OptionError(f"NodeClassifier: {len(label_names)} label_names for {states} states.")
+    count = tasks.pop()
+    if task_names is not None and len(task_names) != count:
+        raise OptionError(f"NodeClassifier: {len(task_names)} task_names for {count} tasks.")
+    return Shape(batches[0].num_features, states, count, batches[0].num_edge_attributes)
+
+
+def common_feature_names(graphs: Sequence[Data]) -> list[str] | None:
+    """The names of the feature columns, where all graphs carry the same ones; None where none carries any."""
+    found = [graph.get("feature_names") for graph in graphs]
+    if all(names is None for names in found):
+        return None
+    first = found[0]
+    for number, (names, graph) in enumerate(zip(found, graphs, strict=True)):
+        if names is None or list(names) != list(first or ()):
+            raise GraphError(
+                f"NodeClassifier.fit: feature_names of graph {number} differ from those of graph 0. Give all graphs "
+                "the same columns in the same order."
+            )
+        if len(names) != graph.x.shape[1] or len(set(names)) != len(names):
+            raise GraphError(
+                f"NodeClassifier.fit: graph {number} has {len(names)} feature_names ({len(set(names))} different) for "
+                f"{graph.x.shape[1]} feature columns. Name each column once."
+            )
+    return [str(name) for name in first or ()]
+
+
+def check_truth(batch: GraphBatch, shape: Shape, where: str) -> None:
+    """Refuse labels that a model cannot be compared with."""
+    if batch.y is None:
+        raise GraphError(f"NodeClassifier.{where}: the graphs have no labels `y` to compare with.")
+    tasks = 1 if batch.y.dim() == 1 else int(batch.y.shape[1])
+    if tasks != shape.num_tasks:
+        raise GraphError(
+            f"NodeClassifier.{where}: the graphs have {tasks} labels a node, the model was trained on "
+            f"{shape.num_tasks}. Give graphs with the same labels."
+        )
+    if batch.y.numel() and int(batch.y.max()) >= shape.num_states:
+        raise GraphError(
+            f"NodeClassifier.{where}: a label is {int(batch.y.max())}, but the model knows states 0 to "
+            f"{shape.num_states - 1}. Mark labels that it cannot know as missing (-1)."
+        )

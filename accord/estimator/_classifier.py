@@ -1,0 +1,411 @@
+"""`NodeClassifier`: learn from labelled graphs, label new ones jointly, save and load."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from torch import Tensor
+from torch_geometric.data import Data
+
+from accord.datasets import benchmark_features, resolve_benchmark
+from accord.encoders import EncoderSpec
+from accord.errors import AccordError, ConvergenceWarning, GraphError, InputError, OptionError
+from accord.estimator._checks import (
+    check_graph,
+    check_graphs,
+    check_parameters,
+    check_truth,
+    common_feature_names,
+    data_shape,
+)
+from accord.estimator._saving import read_model, write_model
+from accord.evaluation import Answers, check_level, metric_for
+from accord.graphs import FeatureTreatment, GraphBatch, common_treatment, fit_treatment
+from accord.inference import Beliefs
+from accord.learning import RefinementOptions, Replicas, Report, hold_out
+from accord.methods import (
+    METHODS,
+    Method,
+    Recipe,
+    Shape,
+    preset_features,
+    preset_recipe,
+    recipe_from_config,
+    recipe_to_config,
+)
+
+UNLISTED = ("dblp", "digits")  # sets that presets may have values for, but that load_benchmark does not read
+CHUNK_NUMBERS = 2**25  # entries of edge tables solved at once; the sweeps hold a few times as much
+
+
+class NodeClassifier(ClassifierMixin, BaseEstimator):
+    """Labels the nodes of new graphs jointly.
+
+    Graphs are PyG `Data` with `x` [nodes, features], `edge_index`, and for training `y` [nodes] (or [nodes, tasks],
+    one binary or multi-state label each); -1 stands for a missing label. Features are given raw: the model treats
+    them as it was trained, in `predict`, `score` and on the command line alike.
+
+    Args:
+        method: "spn" (joint labels), "crf" (a field trained as a whole), "gmnn", "gnn" (the node network alone) or
+            "smooth" (its predictions smoothed over the graph).
+        encoder: "gcn", "sage", "gat", "unet", "gcnii", "mlp", "linear", or an encoder of your own.
+        edge_encoder: the same for the edge network; None takes the node network's.
+        level: what to choose by on validation data: "node" accuracy, or "graph" (every node right).
+        refine: train the SPN further through its field, by the maximin game.
+        max_epochs: None takes the preset's.
+        seed: of weights, dropout and held-out graphs.
+        preset: "accord" or "paper".
+        benchmark: take the preset's recipe and treatment of features for this benchmark.
+        recipe: every choice at once; overrides preset, encoder and benchmark, and refines if it says so.
+        num_states: how many values a label can take; None counts them in the training labels.
+        label_names: names of the states, kept with the model.
+        accelerator: "auto", "cpu" or "cuda".
+        features: "raw", "row-normalised", "standardised" (by the training nodes), or "auto": the preset's choice for
+            the benchmark, else the benchmark's own, else raw.
+        task_names: names of the labels of a node where it has several, kept with the model.
+
+    Attributes:
+        treatment_: the fitted treatment of features.
+        feature_names_: names of the feature columns (`Data.feature_names`), or None.
+        classes_: the states, numbered from 0.
+    """
+
+    def __init__(
+        self,
+        method: str = "spn",
+        encoder: str | EncoderSpec = "gcnii",
+        edge_encoder: str | EncoderSpec | None = None,
+        level: str = "node",
+        refine: bool = False,
+        max_epochs: int | None = None,
+        seed: int = 0,
+        preset: str = "accord",
+        benchmark: str | None = None,
+        recipe: Recipe | None = None,
+        num_states: int | None = None,
+        label_names: Sequence[str] | None = None,
+        accelerator: str = "auto",
+        features: str = "auto",
+        task_names: Sequence[str] | None = None,
+    ) -> None:
+        self.method = method
+        self.encoder = encoder
+        self.edge_encoder = edge_encoder
+        self.level = level
+        self.refine = refine
+        self.max_epochs = max_epochs
+        self.seed = seed
+        self.preset = preset
+        self.benchmark = benchmark
+        self.recipe = recipe
+        self.num_states = num_states
+        self.label_names = label_names
+        self.accelerator = accelerator
+        self.features = features
+        self.task_names = task_names
+
+    # What the parameters stand for
+
+    def resolve_recipe(self) -> Recipe:
+        """The recipe that `fit` will follow; parameters that cannot be used are refused here."""
+        if self.method not in METHODS:
+            raise OptionError(f"NodeClassifier: method {self.method!r} is unknown. Choose one of {sorted(METHODS)}.")
+        if self.refine and self.method != "spn":
+            raise OptionError(f"NodeClassifier: method {self.method!r} has no refinement. Set refine=False.")
+        check_level(self.level)
+        check_parameters(self.get_params(deep=False))
+        recipe = self.recipe or preset_recipe(
+            self.preset, self.encoder, self.edge_encoder, self._benchmark(), self.method, self.refine
+        )
+        if self.refine and recipe.refinement is None:
+            recipe = replace(recipe, refinement=RefinementOptions())
+        if self.method != "spn" and recipe.refinement is not None:
+            raise OptionError(f"NodeClassifier: method {self.method!r} cannot refine; the recipe must not ask for it.")
+        training = replace(recipe.training, accelerator=self.accelerator)
+        if self.max_epochs is not None:
+            training = replace(training, max_epochs=self.max_epochs)
+        return replace(recipe, training=training)
+
+    def resolve_features(self) -> str:
+        """The treatment of features that `fit` will use on raw graphs."""
+        if self.features != "auto":
+            return self.features
+        benchmark = self._benchmark()
+        if benchmark is None or benchmark in UNLISTED:
+            return "raw"
+        return preset_features(self.preset, benchmark) or benchmark_features(benchmark)
+
+    def _benchmark(self) -> str | None:
+        return None if self.benchmark is None else resolve_benchmark(self.benchmark, also=UNLISTED)
+
+    # Learning
+
+    def fit(
+        self,
+        graphs: Sequence[Data],
+        validation: Sequence[Data] | None = None,
+        folder: str | Path | None = None,
+        report: Report | None = None,
+    ) -> "NodeClassifier":
+        """Learn from labelled graphs.
+
+        Args:
+            graphs: training graphs, with raw features; a single `Data` will do.
+            validation: graphs to choose by; None holds out a fifth of the training graphs, or, of a single graph, a
+                fifth of its labelled nodes.
+            folder: where to keep checkpoints; a run that was interrupted continues from there.
+            report: called with a row of numbers at every evaluation on validation data.
+        """
+        train = check_graphs(graphs, "fit")
+        self.recipe_ = self.resolve_recipe()
+        GraphBatch.collate(train)  # refuses graphs that cannot be used before any are held out
+        if validation is None:
+            train, held_out = hold_out(train, self.seed)
+        else:
+            held_out = check_graphs(validation, "fit: validation")
+        self.feature_names_ = common_feature_names([*train, *held_out])
+        self.shape_ = data_shape(train, held_out, self.num_states, self.label_names, self.task_names)
+        self.treatment_ = self._fit_treatment(train)
+        self.classes_ = torch.arange(self.shape_.num_states).numpy()
+        self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
+        self.model_ = self._method().fit(
+            [self.treatment_.apply(graph) for graph in train],
+            [self.treatment_.apply(graph) for graph in held_out],
+            self.shape_,
+            self.replicas_,
+            None if folder is None else Path(folder),
+            report,
+        )
+        return self
+
+    @property
+    def directed_(self) -> bool:
+        """Whether the model reads in which direction an edge is stored."""
+        return not getattr(getattr(self.recipe_, "scorer", None), "symmetric", True)
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the feature columns that the model was trained on; None where they go by position."""
+        return getattr(self, "feature_names_", None)
+
+    def _method(self) -> Method:
+        return METHODS[self.method](self.recipe_, self.level)
+
+    def _fit_treatment(self, train: list[Data]) -> FeatureTreatment:
+        """The treatment of features; graphs that have been treated already bring their own."""
+        before = common_treatment(train)
+        if before is not None and self.features in ("auto", before.name):
+            return before
+        return fit_treatment(self.resolve_features(), train)
+
+    # Prediction
+
+    def predict(self, graph: Data) -> Tensor:
+        """Labels that fit together: [nodes], or [nodes, tasks]."""
+        batch = self.collate([check_graph(graph, "predict")])
+        return self._by_node(self.model_.labels(batch))
+
+    def predict_proba(self, graph: Data) -> Tensor:
+        """Marginal probabilities [nodes, states], or [nodes, tasks, states].
+
+        The most likely state of a node by itself may differ from its label in the most likely joint labelling.
+        """
+        return self._by_node(self._marginals(graph, "predict_proba").node.exp())
+
+    def predict_edge_proba(self, graph: Data) -> Tensor:
+        """Probabilities of pairs [edges, states, states], or [edges, tasks, states, states].
+
+        Edges are the columns of `accord.graphs.graph_topology(graph).edge_index`.
+        """
+        return self._by_node(self._marginals(graph, "predict_edge_proba").edge.exp())
+
+    def answers(self, graphs: Sequence[Data]) -> Answers:
+        """What each part of the model says about graphs: node network, edge network, and the joint labels.
+
+        Each network runs once a graph. Labels of the graphs, if they have any, come along as the truth.
+        """
+        pieces = [self._answers(batch) for batch in self._batches(check_graphs(graphs, "answers"))]
+        whole = GraphBatch.collate(check_graphs(graphs, "answers"))
+        if whole.y is not None:
+            check_truth(whole, self.shape_, "answers")
+        return Answers(
+            whole.topology,
+            None if whole.y is None else self.replicas_.targets(whole.y),
+            {name: torch.cat([labels[name] for labels, _ in pieces], 1) for name in pieces[0][0]},
+            {name: torch.cat([known[name] for _, known in pieces], 1) for name in pieces[0][1]},
+            self.method if self.method in pieces[0][0] and self.method != "gnn" else None,
+        )
+
+    def score(self, graphs: Sequence[Data], level: str | None = None) -> float:
+        """Share of nodes that are right, or at level "graph" of graphs with every node right; tasks are averaged."""
+        metric = metric_for(self.level if level is None else level)
+        labels = [self.model_.labels(batch).cpu() for batch in self._batches(check_graphs(graphs, "score"))]
+        whole = GraphBatch.collate(check_graphs(graphs, "score"))
+        check_truth(whole, self.shape_, "score")
+        assert whole.y is not None
+        if not bool((whole.y >= 0).any()):
+            raise GraphError("NodeClassifier.score: every label of these graphs is missing (-1).")
+        scores = metric(torch.cat(labels, 1), self.replicas_.targets(whole.y), whole.topology)
+        return float(scores.nanmean())  # a task without any label does not count
+
+    def collate(self, graphs: list[Data]) -> GraphBatch:
+        """Graphs side by side as the networks read them: columns in order, features treated, on the model's device."""
+        if not hasattr(self, "model_"):
+            raise InputError("NodeClassifier: this model is not fitted yet. Call fit, or NodeClassifier.load.")
+        batch = GraphBatch.collate([self._prepare(graph) for graph in check_graphs(graphs, "collate")])
+        attributes = batch.num_edge_attributes
+        if attributes < self.shape_.edge_attributes and batch.topology.num_edges:
+            raise GraphError(
+                f"NodeClassifier: the model was trained on {self.shape_.edge_attributes} edge attributes, the graph "
+                f"has {attributes}. Set `edge_attr`."
+            )
+        return batch.to(next(iter(self.model_.tensors().values())).device, torch.float32)
+
+    def _prepare(self, graph: Data) -> Data:
+        """One graph with its columns in the order of training, and treated as the training graphs were."""
+        names, own = graph.get("feature_names"), self.feature_names_
+        if names is not None and own is not None and list(names) != own:
+            missing = [name for name in own if name not in names]
+            if missing:
+                raise GraphError(
+                    f"NodeClassifier: the graph has no feature {', '.join(map(repr, missing[:4]))}, on which the model "
+                    f"was trained. It has {', '.join(map(repr, list(names)[:8]))}."
+                )
+            column = {name: place for place, name in enumerate(names)}
+            graph = graph.clone()
+            graph.x = graph.x[:, [column[name] for name in own]]
+            graph.feature_names = own
+        GraphBatch.collate([graph])  # a graph that cannot be used is refused before its features are read
+        if graph.x.shape[1] != self.shape_.num_features:
+            raise GraphError(
+                f"NodeClassifier: the graph has {graph.x.shape[1]} features a node, the model was trained on "
+                f"{self.shape_.num_features}. Give the same feature columns as in training."
+            )
+        return self.treatment_.apply(graph)
+
+    def _answers(self, batch: GraphBatch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        from accord.methods import NetworkPair
+        from accord.methods._networks import edge_marginals
+
+        alone = self.model_.node_logits(batch).softmax(-1)
+        probabilities = {"gnn": alone}
+        labels = {"gnn": alone.argmax(-1)}
+        if isinstance(self.model_, NetworkPair):
+            probabilities["edge"] = edge_marginals(self.model_.edge_logits(batch), batch.topology)
+            labels["edge"] = probabilities["edge"].argmax(-1)
+        if self.method != "gnn":
+            probabilities[self.method] = self.model_.beliefs(batch, "sum").node.exp()
+            labels[self.method] = self.model_.labels(batch)
+        return (
+            {name: value.cpu() for name, value in labels.items()},
+            {name: value.cpu() for name, value in probabilities.items()},
+        )
+
+    def _batches(self, graphs: list[Data]) -> Iterator[GraphBatch]:
+        """Portions of the graphs that are solved together."""
+        if not hasattr(self, "model_"):
+            raise InputError("NodeClassifier: this model is not fitted yet. Call fit, or NodeClassifier.load.")
+        each = self.shape_.num_tasks * self.shape_.num_states**2
+        chunk: list[Data] = []
+        size = 0
+        for graph in graphs:
+            numbers = each * (1 if graph.edge_index is None else max(int(graph.edge_index.shape[1]), 1))
+            if chunk and size + numbers > CHUNK_NUMBERS:
+                yield self.collate(chunk)
+                chunk, size = [], 0
+            chunk.append(graph)
+            size += numbers
+        yield self.collate(chunk)
+
+    def _marginals(self, graph: Data, where: str) -> Beliefs:
+        batch = self.collate([check_graph(graph, where)])
+        beliefs = self.model_.beliefs(batch, "sum")
+        if not bool(beliefs.converged.all()):
+            warnings.warn(
+                f"NodeClassifier.{where}: belief propagation did not converge (last change of a log-message "
+                f"{float(beliefs.residual.max()):.1e}); the marginals are rough.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return beliefs
+
+    def _by_node(self, values: Tensor) -> Tensor:
+        """[tasks, nodes, ...] -> [nodes, ...], or [nodes, tasks, ...], on the CPU."""
+        values = values.cpu()
+        return values[0] if self.shape_.num_tasks == 1 else values.transpose(0, 1)
+
+    # Saving
+
+    def save(self, folder: str | Path) -> None:
+        """Write weights (safetensors), configuration (json) and a model card; nothing that could run code."""
+        if not hasattr(self, "model_"):
+            raise InputError("NodeClassifier.save: this model is not fitted yet. Call fit first.")
+        fitted = {f"features/{name}": value for name, value in self.treatment_.tensors().items()}
+        config: dict[str, Any] = {
+            "method": self.method,
+            "level": self.level,
+            "seed": self.seed,
+            "preset": self.preset,
+            "benchmark": self.benchmark,
+            "recipe": recipe_to_config(self.recipe_),
+            "shape": vars(self.shape_),
+            "features": {"treatment": self.treatment_.name, "names": self.feature_names_},
+            "labels": {"names": _listed(self.label_names), "tasks": _listed(self.task_names)},
+            "edges": {"directed": self.directed_},
+        }
+        write_model(Path(folder), self.model_.tensors() | fitted, config)
+
+    @classmethod
+    def load(cls, folder: str | Path, accelerator: str = "cpu") -> "NodeClassifier":
+        """Read a model that `save` wrote, for use on the CPU or (accelerator "cuda") a GPU."""
+        tensors, config = read_model(Path(folder))
+        try:
+            recipe = recipe_from_config(config["recipe"])
+            loaded = cls(
+                method=config["method"],
+                encoder=recipe.encoder,
+                edge_encoder=recipe.edge_encoder,
+                level=config["level"],
+                refine=recipe.refinement is not None,
+                max_epochs=recipe.training.max_epochs,
+                seed=config["seed"],
+                preset=config["preset"],
+                benchmark=config["benchmark"],
+                recipe=recipe,
+                num_states=config["shape"]["num_states"],
+                label_names=config["labels"]["names"],
+                accelerator=accelerator,
+                features=config["features"]["treatment"],
+                task_names=config["labels"]["tasks"],
+            )
+            loaded._restore(tensors, config)
+        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+            if isinstance(error, AccordError):
+                raise
+            raise InputError(
+                f"{folder}: the saved model is damaged ({type(error).__name__}: {error}). Restore its files or train "
+                "again."
+            ) from error
+        if accelerator != "cpu" and torch.cuda.is_available():
+            loaded.model_.to(torch.device("cuda"))
+        return loaded
+
+    def _restore(self, tensors: dict[str, Tensor], config: dict[str, Any]) -> None:
+        """Take over what was learned."""
+        self.recipe_ = self.resolve_recipe()
+        self.shape_ = Shape(**config["shape"])
+        self.feature_names_ = config["features"]["names"]
+        fitted = {name: tensors.get(f"features/{name}") for name in ("mean", "deviation")}
+        self.treatment_ = FeatureTreatment(config["features"]["treatment"], **fitted)
+        self.classes_ = torch.arange(self.shape_.num_states).numpy()
+        self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
+        self.model_ = self._method().build(self.shape_, self.replicas_)
+        self.model_.load(tensors)
+
+
+def _listed(names: Sequence[str] | None) -> list[str] | None:
+    return None if names is None else list(names)

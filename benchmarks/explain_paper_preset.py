@@ -23,8 +23,8 @@ from accord.evaluation import graph_accuracy, node_accuracy
 from accord.experiments import provenance
 from accord.experiments._paper import Figure, paper_figure
 from accord.graphs import GraphBatch
-from accord.learning import CombinationGrid, Replicas, choose_combination
-from accord.methods import METHODS, Recipe, Shape, preset_features, preset_recipe
+from accord.learning import CombinationGrid, Replicas, TrainingRun, choose_combination
+from accord.methods import METHODS, GMNNRecipe, Recipe, Shape, preset_features, preset_recipe
 
 BENCHMARKS, ENCODERS = ("cora*", "citeseer*", "pubmed*"), ("gcn", "gat", "gcnii", "unet")
 ALONE = {"gmnn": "GMNN", "crf": "CRF"}  # methods that have nothing to combine
@@ -55,16 +55,18 @@ def vary(recipe: Recipe, variant: str) -> Recipe:
     """The preset's recipe with what a variant changes of it."""
     if "20 graphs" in variant:
         recipe = replace(recipe, training=replace(recipe.training, batch_graphs=20))
+    second = "label" if isinstance(recipe, GMNNRecipe) else "edge"
     if "node rate" in variant:
-        recipe = replace(recipe, edge=recipe.node)
+        recipe = replace(recipe, **{second: recipe.node})
     if "look every epoch" in variant:
         recipe = replace(recipe, training=replace(recipe.training, evaluate_every=1))
     for factor in (value for name, value in RATES.items() if name in variant):
-        node, edge = (replace(part, learning_rate=factor * part.learning_rate) for part in (recipe.node, recipe.edge))
-        recipe = replace(recipe, node=node, edge=edge)
+        parts = {name: getattr(recipe, name) for name in ("node", second)}
+        faster = {name: replace(part, learning_rate=factor * part.learning_rate) for name, part in parts.items()}
+        recipe = replace(recipe, **faster)
     if "weight decay" in variant:
-        node, edge = (replace(part, weight_decay=DECAY) for part in (recipe.node, recipe.edge))
-        recipe = replace(recipe, node=node, edge=edge)
+        parts = {name: replace(getattr(recipe, name), weight_decay=DECAY) for name in ("node", second)}
+        recipe = replace(recipe, **parts)
     return recipe
 
 
@@ -77,7 +79,7 @@ def run(benchmark: str, encoder: str, variant: str, method: str = "spn", epochs:
         recipe = replace(recipe, training=replace(recipe.training, max_epochs=epochs))
     level = "node" if "kept by node accuracy" in variant else bench.level
     model = METHODS[method](recipe, level).fit(
-        bench.train, bench.val, Shape(bench.num_features, bench.num_states), Replicas(SEEDS)
+        TrainingRun(bench.train, bench.val), Shape(bench.num_features, bench.num_states), Replicas(SEEDS)
     )
     device = next(iter(model.tensors().values())).device
     val, test = (GraphBatch.collate(part).to(device) for part in (bench.val, bench.test))

@@ -37,7 +37,7 @@ from accord.bench.learning._run import LearningCase, time_plain
 from accord.encoders.replica import _attention, _operators
 from accord.encoders.replica.triton import _attention as _triton_attention
 from accord.graphs import GraphBatch
-from accord.learning import Job, ProxyObjective, Replicas, Trainer, learned, train_in_chunks
+from accord.learning import Job, ProxyObjective, Replicas, Trainer, TrainingRun, learned, train_in_chunks
 from accord.learning.training._torch_settings import product_precision
 from accord.methods import Shape, StructuredProxyNetwork, preset_recipe
 
@@ -193,11 +193,11 @@ def whole_fit(
     synchronise()
     start = time.perf_counter()
     if planned:  # as methods train: memory is measured first
-        job = Job(trainer.objective, trainer.replicas, trainer.options, train, val)
+        job = Job(trainer.objective, trainer.replicas, trainer.options, TrainingRun(train, val))
         del trainer
         history = train_in_chunks(job)[0]
     else:
-        trainer.fit(train, val)
+        trainer.fit(TrainingRun(train, val))
         history = trainer.history
     synchronise()
     seconds = time.perf_counter() - start

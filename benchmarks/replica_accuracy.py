@@ -21,7 +21,7 @@ from accord.datasets import load_benchmark
 from accord.evaluation import node_accuracy
 from accord.experiments import provenance
 from accord.graphs import GraphBatch
-from accord.learning import Replicas
+from accord.learning import Replicas, TrainingRun
 from accord.methods import Shape, StructuredProxyNetwork, preset_recipe
 
 LABELS = (0, 20, 40, 60, 80, 100)
@@ -38,7 +38,7 @@ def train(benchmark, encoder, replicas, device, epochs=400, every=10, **training
     options = {"max_epochs": epochs, "evaluate_every": every, "accelerator": device, "precision": "tf32", **training}
     recipe = replace(recipe, training=replace(recipe.training, **options))
     shape = Shape(bench.num_features, bench.num_states, ALL)
-    model = StructuredProxyNetwork(recipe, "node").fit(bench.train, bench.val, shape, replicas)
+    model = StructuredProxyNetwork(recipe, "node").fit(TrainingRun(bench.train, bench.val), shape, replicas)
     test = GraphBatch.collate(bench.test).to(model.chosen.sharpness.device, torch.float32)
     truth = replicas.targets(test.y)
     return {

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from accord.datasets import load_benchmark
 from accord.encoders import GAT, GCN, GCNII, MLP, AgreementScorer, BilinearScorer, GraphSAGE, LinearScorer
-from accord.learning import PartOptions, Replicas
+from accord.learning import PartOptions, Replicas, TrainingRun
 from accord.methods import GNN, Shape, StructuredProxyNetwork, preset_features, preset_recipe, recipe_to_config
 
 SEEDS = (101, 102, 103)  # not the seeds that results are reported on
@@ -78,14 +78,16 @@ def main():
     args = parser.parse_args()
     bench = load_benchmark(args.benchmark, features=preset_features("accord", args.benchmark))
     shape, replicas = Shape(bench.num_features, bench.num_states), Replicas(SEEDS)
+    run = TrainingRun(bench.train, bench.val)
     rng = random.Random(f"{args.part}{args.benchmark}{args.encoder}{args.seed}")
     rows = []
     for draw in range(args.draws):
-        base = recipe = preset_recipe("accord", args.encoder, benchmark=args.benchmark)
+        method = "gnn" if args.part == "node" else "spn"
+        base = recipe = preset_recipe("accord", args.encoder, benchmark=args.benchmark, method=method)
         if args.part == "node":
             if draw:  # the first draw is what the preset has now
                 recipe = replace(base, encoder=draw_encoder(args.encoder, rng), node=draw_part(rng))
-            model = GNN(recipe, bench.level).fit(bench.train, bench.val, shape, replicas)
+            model = GNN(recipe, bench.level).fit(run, shape, replicas)
             score = max(row["node_score"] for row in model.history)
         else:
             if draw:
@@ -93,7 +95,7 @@ def main():
                 recipe = replace(
                     base, edge_encoder=draw_encoder(kind, rng), edge=draw_part(rng), scorer=draw_scorer(rng)
                 )
-            model = StructuredProxyNetwork(recipe, bench.level).fit(bench.train, bench.val, shape, replicas)
+            model = StructuredProxyNetwork(recipe, bench.level).fit(run, shape, replicas)
             score = float(model.chosen.score.mean())
         rows.append({"score": score, "draw": draw, **recipe_to_config(recipe)})
         print(f"{args.part} {args.benchmark} {args.encoder} {draw} {score:.4f}", flush=True)

@@ -18,11 +18,12 @@ from accord.learning import (
     Replicas,
     Trainer,
     TrainingOptions,
+    TrainingRun,
     learned,
     train_in_chunks,
 )
 from accord.learning.training import _chunks, _loop
-from accord.methods import Recipe, Shape, StructuredProxyNetwork
+from accord.methods import Shape, SPNRecipe, StructuredProxyNetwork
 
 COUNT = 6  # replicas
 SPECS: dict[str, EncoderSpec] = {
@@ -44,11 +45,11 @@ def job_for(encoder: str, graphs: Graphs, **options: object) -> Job:
     spec = SPECS[encoder]
     part = PartOptions(learning_rate=2e-3)
     training = TrainingOptions(**{"max_epochs": 5, "batch_graphs": 1, "accelerator": DEVICE, **options})
-    recipe = Recipe(encoder=spec, edge_encoder=spec, scorer=LinearScorer(dropout=0.5), node=part, edge=part)
+    recipe = SPNRecipe(encoder=spec, edge_encoder=spec, scorer=LinearScorer(dropout=0.5), node=part, edge=part)
     replicas = Replicas((1,), COUNT)
     parts = StructuredProxyNetwork(recipe).build(Shape(graphs[0][0].x.shape[1], 2, COUNT), replicas).parts
     objective = ProxyObjective(parts, {"node": part, "edge": part}, "node")
-    return Job(objective, replicas, training, *graphs)
+    return Job(objective, replicas, training, TrainingRun(*graphs))
 
 
 def weights(job: Job) -> list[Tensor]:
@@ -94,7 +95,7 @@ def check_graphs(record: Record, graphs: Graphs) -> None:
             found = []
             for replayed in (False, True, True):
                 job = job_for(encoder, graphs, precision=kind, cuda_graphs=replayed, clip_norm=5.0, evaluate_every=1)
-                trainer = job.run()
+                trainer = job.execute()
                 found.append((losses(trainer), weights(job)))
                 if replayed and DEVICE == "cuda":
                     assert trainer.graphs is not None
@@ -117,7 +118,7 @@ def check_leaving(record: Record, graphs: Graphs) -> None:
     """Replicas that run out of patience leave, and nobody's best parameters change."""
     options = {"patience": 1, "evaluate_every": 1, "max_epochs": 12}
     job, other = job_for("sage", graphs, **options), job_for("sage", graphs, **options)
-    trainer = job.run()
+    trainer = job.execute()
     share, _loop.LEAVING_SHARE = _loop.LEAVING_SHARE, 2.0
     try:
         other.run()

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from accord._files import write_text
 from accord.app.runs import METRICS
-from accord.learning import Row
+from accord.learning import HistoryRow
 
 TENSORBOARD = "tensorboard"
 
@@ -28,7 +28,7 @@ class MetricsFile:
         self.rows = read_metrics(self.path)
         self.fresh = True
 
-    def add(self, row: Row) -> None:
+    def add(self, row: HistoryRow) -> None:
         """Append a row."""
         columns = list(self.rows[0]) if self.rows else []
         kept = [old for old in self.rows if old["epoch"] < row["epoch"]]
@@ -45,7 +45,7 @@ class MetricsFile:
             self.rows[-1] = {key: row.get(key, math.nan) for key in columns}
 
 
-def read_metrics(path: Path) -> list[Row]:
+def read_metrics(path: Path) -> list[HistoryRow]:
     """Rows of a metrics file, NaN where a cell is empty; a last line that was cut off is left out."""
     if not path.is_file():
         return []
@@ -99,7 +99,7 @@ class TrainingProgress:
         if self.board is not None:
             self.board.close()
 
-    def __call__(self, row: Row) -> None:
+    def __call__(self, row: HistoryRow) -> None:
         """A row of the training loop."""
         self.metrics.add(row)
         self.bar.update(self.task, completed=row["epoch"], scores=describe(row))
@@ -109,7 +109,7 @@ class TrainingProgress:
                     self.board.add_scalar(name.replace("_", "/"), value, int(row["epoch"]))
 
 
-def describe(row: Row) -> str:
+def describe(row: HistoryRow) -> str:
     """Training loss and validation score of each part, short enough for a narrow terminal."""
     parts = [name.removesuffix("_score") for name in row if name.endswith("_score")]
     said = []

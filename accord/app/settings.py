@@ -15,7 +15,12 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-BY_NAME = {"encoder": encoder_spec, "edge_encoder": encoder_spec, "scorer": scorer_spec}
+BY_NAME = {
+    "encoder": encoder_spec,
+    "edge_encoder": encoder_spec,
+    "label_encoder": encoder_spec,
+    "scorer": scorer_spec,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +88,9 @@ def read_config(path: Path) -> dict[str, Any]:
 def override_recipe(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe:
     """A recipe with single values replaced; encoders and scorers may be replaced whole, by name."""
     config = recipe_to_config(recipe)
+    known = {key: value for key, value in config.items() if key != "method"}
     for key, value in overrides.items():
-        _check_key(key, config, "recipe")
+        _check_key(key, known, f"recipe of method {recipe.method!r}")
         config[key] = _overridden(key, config[key], value)
     try:
         return recipe_from_config(config)

@@ -10,7 +10,7 @@ from matplotlib.ticker import PercentFormatter
 
 from accord.drawing._themes import LIGHT, PART_COLOURS, Theme, themed, to_png
 from accord.evaluation import CALIBRATION_BINS, EDGE, NODE
-from accord.learning import Row
+from accord.learning import HistoryRow
 
 NETWORKS = {
     "node": ("node network", "#2f7fd3"),
@@ -22,7 +22,7 @@ NETWORKS = {
 }
 
 
-def draw_curves(rows: Sequence[Row], theme: Theme = LIGHT) -> bytes:
+def draw_curves(rows: Sequence[HistoryRow], theme: Theme = LIGHT) -> bytes:
     """Training losses and validation scores by epoch, side by side."""
     with themed(theme):
         figure = Figure(figsize=(8.2, 2.9))
@@ -40,7 +40,7 @@ def draw_curves(rows: Sequence[Row], theme: Theme = LIGHT) -> bytes:
         return to_png(figure)
 
 
-def _draw_lines(axes: Axes, rows: Sequence[Row], ending: str) -> None:
+def _draw_lines(axes: Axes, rows: Sequence[HistoryRow], ending: str) -> None:
     names = dict.fromkeys(key for row in rows for key in row if key.endswith(ending))
     for name in names:
         title, colour = NETWORKS.get(name.removesuffix(ending), (name, "#777777"))

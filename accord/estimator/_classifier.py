@@ -26,12 +26,13 @@ from accord.estimator._saving import read_model, write_model
 from accord.evaluation import Answers, check_level, metric_for
 from accord.graphs import FeatureTreatment, GraphBatch, common_treatment, fit_treatment
 from accord.inference import Beliefs
-from accord.learning import RefinementOptions, Replicas, Report, hold_out
+from accord.learning import RefinementOptions, Replicas, Report, TrainingRun, hold_out
 from accord.methods import (
     METHODS,
     Method,
     Recipe,
     Shape,
+    SPNRecipe,
     preset_features,
     preset_recipe,
     recipe_from_config,
@@ -121,10 +122,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         recipe = self.recipe or preset_recipe(
             self.preset, self.encoder, self.edge_encoder, self._benchmark(), self.method, self.refine
         )
-        if self.refine and recipe.refinement is None:
+        if self.refine and isinstance(recipe, SPNRecipe) and recipe.refinement is None:
             recipe = replace(recipe, refinement=RefinementOptions())
-        if self.method != "spn" and recipe.refinement is not None:
-            raise OptionError(f"NodeClassifier: method {self.method!r} cannot refine; the recipe must not ask for it.")
         training = replace(recipe.training, accelerator=self.accelerator)
         if self.max_epochs is not None:
             training = replace(training, max_epochs=self.max_epochs)
@@ -172,14 +171,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.treatment_ = self._fit_treatment(train)
         self.classes_ = torch.arange(self.shape_.num_states).numpy()
         self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
-        self.model_ = self._method().fit(
-            [self.treatment_.apply(graph) for graph in train],
-            [self.treatment_.apply(graph) for graph in held_out],
-            self.shape_,
-            self.replicas_,
-            None if folder is None else Path(folder),
-            report,
-        )
+        train, held_out = ([self.treatment_.apply(graph) for graph in part] for part in (train, held_out))
+        run = TrainingRun(train, held_out, None if folder is None else Path(folder), report)
+        self.model_ = self._method().fit(run, self.shape_, self.replicas_)
         return self
 
     @property
@@ -368,9 +362,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             loaded = cls(
                 method=config["method"],
                 encoder=recipe.encoder,
-                edge_encoder=recipe.edge_encoder,
+                edge_encoder=getattr(recipe, "edge_encoder", None),
                 level=config["level"],
-                refine=recipe.refinement is not None,
+                refine=isinstance(recipe, SPNRecipe) and recipe.refinement is not None,
                 max_epochs=recipe.training.max_epochs,
                 seed=config["seed"],
                 preset=config["preset"],

@@ -62,18 +62,16 @@ def _check_format(folder: Path, found: object) -> None:
 def _card(config: Mapping[str, Any]) -> str:
     shape, recipe, labels = config["shape"], config["recipe"], config["labels"]
     names = labels["names"] or [str(state) for state in range(shape["num_states"])]
-    encoders = [
-        f"* {title} encoder: `{json.dumps(recipe[key])}`\n"
-        for title, key in (("Node", "encoder"), ("Edge", "edge_encoder"))
-        if key in recipe
-    ]
+    titles = {"encoder": "Node encoder", "edge_encoder": "Edge encoder", "label_encoder": "Label encoder"}
+    encoders = "\n".join(f"* {title}: `{json.dumps(recipe[key])}`" for key, title in titles.items() if key in recipe)
     return f"""# Node labels, method `{config["method"]}`
 
 Labels the nodes of graphs with {shape["num_features"]} features a node, {shape["num_tasks"]} label(s) a node, jointly.
 
 * States: {", ".join(names)}
 * Features: {config["features"]["treatment"]} (give them raw; the model treats them itself)
-{"".join(encoders)}* Chosen by {config["level"]} accuracy on validation data
+{encoders}
+* Chosen by {config["level"]} accuracy on validation data
 * Seed {config["seed"]}, preset `{config["preset"]}`
 * Written by accord {config["versions"]["accord"]} with torch {config["versions"]["torch"]}
 

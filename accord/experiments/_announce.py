@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from accord.learning import Row
+from accord.learning import HistoryRow
 
-Announce = Callable[[str, Row | None], None]
+Announce = Callable[[str, HistoryRow | None], None]
 
 
-def silence(job: str, row: Row | None) -> None:
+def silence(job: str, row: HistoryRow | None) -> None:
     """Tell nobody."""

@@ -15,7 +15,7 @@ from accord.datasets import Benchmark, load_benchmark
 from accord.evaluation import graph_accuracy, node_accuracy, unseen_nodes
 from accord.experiments._provenance import provenance
 from accord.graphs import GraphBatch
-from accord.learning import Replicas, Report
+from accord.learning import Replicas, Report, TrainingRun
 from accord.methods import (
     ProxyModel,
     Shape,
@@ -91,7 +91,9 @@ def compare(
     recipe = replace(recipe, training=replace(training, max_epochs=max_epochs) if max_epochs else training)
     begin = time.perf_counter()
     model = StructuredProxyNetwork(recipe, bench.level).fit(
-        bench.train, bench.val, Shape(bench.num_features, bench.num_states), Replicas(tuple(seeds)), folder, report
+        TrainingRun(bench.train, bench.val, folder, report),
+        Shape(bench.num_features, bench.num_states),
+        Replicas(tuple(seeds)),
     )
     seconds = time.perf_counter() - begin
     device = next(iter(model.tensors().values())).device

@@ -16,7 +16,7 @@ from accord.experiments._paper import SETS
 from accord.experiments._provenance import provenance
 from accord.experiments._result import Result, Row, read_results
 from accord.graphs import GraphBatch
-from accord.learning import Replicas, Report
+from accord.learning import Replicas, Report, TrainingRun
 from accord.methods import METHODS, Shape, preset_features, recipe_to_config
 
 CONSISTENCY = 1.0  # weight of the appendix's penalty, which the paper does not give
@@ -78,7 +78,9 @@ def run_row(
     recipe = replace(recipe, training=replace(training, max_epochs=max_epochs) if max_epochs else training)
     begin = time.perf_counter()
     model = METHODS[ROWS[row].method](recipe, bench.level).fit(
-        bench.train, bench.val, Shape(bench.num_features, bench.num_states), Replicas(tuple(seeds)), folder, report
+        TrainingRun(bench.train, bench.val, folder, report),
+        Shape(bench.num_features, bench.num_states),
+        Replicas(tuple(seeds)),
     )
     seconds = time.perf_counter() - begin
     device = next(iter(model.tensors().values())).device

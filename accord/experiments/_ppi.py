@@ -18,11 +18,11 @@ from accord.experiments._ppi_result import PPIResult, read_ppi_result
 from accord.experiments._ppi_table import ppi_table
 from accord.experiments._provenance import provenance
 from accord.graphs import GraphBatch
-from accord.learning import Chosen, Replicas, Report, choose_combination
+from accord.learning import Chosen, Replicas, Report, TrainingRun, choose_combination
 from accord.methods import (
     DENSE_GRID,
-    Recipe,
     Shape,
+    SPNRecipe,
     StructuredProxyNetwork,
     preset_recipe,
     recipe_to_config,
@@ -53,14 +53,16 @@ def run_ppi(
     benchmark: str,
     encoder: str,
     seed: int,
-    recipe: Recipe,
+    recipe: SPNRecipe,
     report: Report | None = None,
 ) -> PPIResult:
     """Train all labels of one seed side by side; look at the test graphs once, at the end."""
     bench = load_benchmark(benchmark)
     tasks = bench.num_tasks
     shape, replicas = Shape(bench.num_features, bench.num_states, tasks), Replicas((seed,), tasks)
-    model = StructuredProxyNetwork(recipe, bench.level).fit(bench.train, bench.val, shape, replicas, report=report)
+    model = StructuredProxyNetwork(recipe, bench.level).fit(
+        TrainingRun(bench.train, bench.val, report=report), shape, replicas
+    )
     device = model.device
     val, test = (GraphBatch.collate(part).to(device, torch.float32) for part in (bench.val, bench.test))
     assert val.y is not None and test.y is not None
@@ -89,7 +91,7 @@ def run_ppi(
     )
 
 
-def ppi_recipe(encoder: str, benchmark: str, max_epochs: int | None = None, accelerator: str = "auto") -> Recipe:
+def ppi_recipe(encoder: str, benchmark: str, max_epochs: int | None = None, accelerator: str = "auto") -> SPNRecipe:
     """Preset `paper`, with fewer epochs and early stopping."""
     recipe = preset_recipe("paper", encoder, benchmark=benchmark)
     on_gpu = accelerator != "cpu" and torch.cuda.is_available()

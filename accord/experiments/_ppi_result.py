@@ -27,7 +27,9 @@ class PPIResult:
         """Whether these led to it, wherever that was computed."""
         asked: dict[str, Any] = json.loads(json.dumps({"recipe": recipe_to_config(recipe), "grid": asdict(grid)}))
         asked["recipe"]["training"]["accelerator"] = self.recipe["training"]["accelerator"]
-        return asked == {"recipe": self.recipe, "grid": self.picked_from}
+        # Results stored before methods had recipes of their own hold other methods' fields too, and no method's name.
+        stored = {"method": recipe.method} | {key: self.recipe[key] for key in asked["recipe"] if key in self.recipe}
+        return asked == {"recipe": stored, "grid": self.picked_from}
 
     def followed_by(self, other: "PPIResult") -> "PPIResult":
         """With more seeds."""

@@ -16,8 +16,8 @@ from accord.errors import InputError
 from accord.experiments._announce import Announce, silence
 from accord.experiments._choices import check_choices
 from accord.experiments._provenance import provenance
-from accord.learning import Replicas
-from accord.methods import METHODS, Shape, preset_features, preset_recipe
+from accord.learning import Replicas, TrainingRun
+from accord.methods import METHODS, Shape, SPNRecipe, preset_features, preset_recipe
 
 METHODS_TIMED = ("gnn", "spn", "crf")
 BENCHMARKS, ENCODERS, PRESETS = ("cora*", "ppi-1"), ("gat", "gcn", "gcnii"), ("accord", "paper")
@@ -90,10 +90,12 @@ def _time_methods(
                 training = replace(
                     recipe.training, max_epochs=count, evaluate_every=count, accelerator=accelerator, patience=None
                 )
-                one = replace(recipe, training=training, grid=replace(recipe.grid, sharpness=(1.0,), power=(1.0,)))
+                one = replace(recipe, training=training)
+                if isinstance(one, SPNRecipe):
+                    one = replace(one, grid=replace(one.grid, sharpness=(1.0,), power=(1.0,)))
                 shape = Shape(bench.num_features, bench.num_states)
                 begin = time.perf_counter()
-                METHODS[method](one).fit(train, held_out, shape, Replicas((seed,)))
+                METHODS[method](one).fit(TrainingRun(train, held_out), shape, Replicas((seed,)))
                 whole.append(time.perf_counter() - begin)
             if repeat:  # the first is for warming up
                 seconds[method].append((whole[1] - whole[0]) / epochs)

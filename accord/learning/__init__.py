@@ -22,9 +22,10 @@ from accord.learning.training._allocation import kept_memory
 from accord.learning.training._checkpoint import Saved, read_checkpoint, write_checkpoint
 from accord.learning.training._chunks import Job, train_in_chunks
 from accord.learning.training._hold_out import hold_out
-from accord.learning.training._loop import Report, Row, Trainer
+from accord.learning.training._loop import Trainer
 from accord.learning.training._options import PartOptions, RefinementOptions, TrainingOptions
 from accord.learning.training._replicas import Replicas, learned
+from accord.learning.training._run import HistoryRow, Report, TrainingRun
 from accord.learning.training._snapshots import Snapshots
 from accord.learning.training._torch_settings import determinism
 from accord.learning.training._update import Objective
@@ -37,6 +38,7 @@ __all__ = [
     "FieldLoss",
     "FieldObjective",
     "GameOptions",
+    "HistoryRow",
     "InferenceObjective",
     "Job",
     "LabelObjective",
@@ -50,12 +52,12 @@ __all__ = [
     "ReplicaAdam",
     "Replicas",
     "Report",
-    "Row",
     "Saved",
     "SharedPart",
     "Snapshots",
     "Trainer",
     "TrainingOptions",
+    "TrainingRun",
     "choose_combination",
     "conditional_scores",
     "consistency_penalty",

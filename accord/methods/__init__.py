@@ -7,17 +7,10 @@ from accord.methods._gnn import GNN, GNNModel
 from accord.methods._model import FieldModel, Method, Shape
 from accord.methods._networks import NetworkPair, Networks
 from accord.methods._presets import DENSE_GRID, PRESETS, preset_features, preset_recipe
-from accord.methods._recipe import Recipe
+from accord.methods._recipe import CRFRecipe, GMNNRecipe, GNNRecipe, PairRecipe, Recipe, SPNRecipe
+from accord.methods._registry import METHODS
 from accord.methods._smoothing import SmoothedGNN, SmoothedModel
 from accord.methods._spn import ProxyModel, StructuredProxyNetwork
-
-METHODS: dict[str, type[Method]] = {
-    "crf": CRF,
-    "gmnn": GMNN,
-    "gnn": GNN,
-    "smooth": SmoothedGNN,
-    "spn": StructuredProxyNetwork,
-}
 
 __all__ = [
     "CRF",
@@ -27,14 +20,19 @@ __all__ = [
     "METHODS",
     "PRESETS",
     "CRFModel",
+    "CRFRecipe",
     "FieldModel",
     "GMNNModel",
+    "GMNNRecipe",
     "GNNModel",
+    "GNNRecipe",
     "Method",
     "NetworkPair",
     "Networks",
+    "PairRecipe",
     "ProxyModel",
     "Recipe",
+    "SPNRecipe",
     "Shape",
     "SmoothedGNN",
     "SmoothedModel",

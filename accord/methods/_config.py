@@ -5,23 +5,32 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from accord.encoders import encoder_from_config, scorer_from_config
+from accord.errors import OptionError
 from accord.learning import CombinationGrid, GameOptions, PartOptions, RefinementOptions, TrainingOptions
 from accord.methods._recipe import Recipe
+from accord.methods._registry import find_method
 
-PLAIN = {
+METHOD = "method"  # the key that holds the method's name
+PLAIN: dict[str, type] = {
     "node": PartOptions,
     "edge": PartOptions,
+    "label": PartOptions,
     "training": TrainingOptions,
     "grid": CombinationGrid,
     "refinement": RefinementOptions,
     "game": GameOptions,
 }
-NAMED = {"encoder": encoder_from_config, "edge_encoder": encoder_from_config, "scorer": scorer_from_config}
+NAMED = {
+    "encoder": encoder_from_config,
+    "edge_encoder": encoder_from_config,
+    "label_encoder": encoder_from_config,
+    "scorer": scorer_from_config,
+}
 
 
 def recipe_to_config(recipe: Recipe) -> dict[str, Any]:
-    """A recipe as nested dictionaries of numbers, strings and lists."""
-    config: dict[str, Any] = {}
+    """A recipe as nested dictionaries of numbers, strings and lists; "method" names the method it is for."""
+    config: dict[str, Any] = {METHOD: recipe.method}
     for entry in fields(recipe):
         value = getattr(recipe, entry.name)
         if entry.name in NAMED:
@@ -33,12 +42,29 @@ def recipe_to_config(recipe: Recipe) -> dict[str, Any]:
 
 
 def recipe_from_config(config: Mapping[str, Any]) -> Recipe:
-    """The recipe that such dictionaries stand for."""
+    """Build the recipe that `recipe_to_config` wrote; keys that its method does not have are refused."""
+    if METHOD not in config:
+        raise OptionError(
+            'recipe: has no "method". Recipes written before each method had its own are not read; add the method\'s '
+            "name and leave out the fields that it does not have."
+        )
+    kind = find_method(config[METHOD]).recipe_type
+    known = [entry.name for entry in fields(kind)]
     values: dict[str, Any] = {}
     for name, value in config.items():
+        if name == METHOD:
+            continue
+        _check_key(name, known, f"recipe of method {config[METHOD]!r}")
         if name in NAMED:
             value = NAMED[name](value)
         elif name in PLAIN and value is not None:
+            for part in value:
+                _check_key(part, [entry.name for entry in fields(PLAIN[name])], f"recipe.{name}")
             value = PLAIN[name](**{key: tuple(v) if isinstance(v, list) else v for key, v in value.items()})
         values[name] = value
-    return Recipe(**values)
+    return kind(**values)
+
+
+def _check_key(key: str, known: list[str], where: str) -> None:
+    if key not in known:
+        raise OptionError(f"{where}: the key {key!r} is unknown. Known keys: {', '.join(known)}.")

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -16,7 +15,7 @@ from accord.learning import (
     FieldLoss,
     FieldObjective,
     Replicas,
-    Report,
+    TrainingRun,
     counted_nodes,
     game_loss,
     pseudolikelihood_loss,
@@ -24,6 +23,7 @@ from accord.learning import (
 )
 from accord.methods._model import Method, Shape
 from accord.methods._networks import NetworkPair, build_parts, part_options
+from accord.methods._recipe import CRFRecipe
 from accord.methods._stage import train_stage
 
 SWEEPS = 20  # of max-product on graphs with loops, as everywhere else in selection
@@ -57,23 +57,19 @@ class CRFModel(NetworkPair):
 class CRF(Method):
     """Trains the field as a whole, by the maximin game or by pseudolikelihood."""
 
+    name = "crf"
+    recipe_type = CRFRecipe
+    recipe: CRFRecipe
+
     def build(self, shape: Shape, replicas: Replicas) -> CRFModel:
         """An untrained model."""
         return CRFModel(build_parts(self.recipe, shape, replicas), self.recipe.damping)
 
-    def fit(
-        self,
-        train: Sequence[Data],
-        validation: Sequence[Data],
-        shape: Shape,
-        replicas: Replicas,
-        folder: Path | None = None,
-        report: Report | None = None,
-    ) -> CRFModel:
-        """Train on `train`; keep the networks whose joint labels are best on `validation`."""
+    def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> CRFModel:
+        """Train, and keep the networks whose joint labels are best on validation data."""
         model, recipe = self.build(shape, replicas), self.recipe
         if recipe.objective == "pseudolikelihood":
-            _check_neighbours(train, replicas)
+            _check_neighbours(run.train, replicas)
         losses: dict[str, FieldLoss] = {"maximin": game_loss(recipe.game), "pseudolikelihood": pseudolikelihood_loss}
         objective = FieldObjective(
             dict(model.parts),
@@ -84,7 +80,7 @@ class CRF(Method):
             model.decode,
             {"loss": recipe.objective, "game": asdict(recipe.game)},
         )
-        train_stage(model.history, objective, replicas, recipe.training, train, validation, folder, report)
+        train_stage(model.history, objective, replicas, recipe.training, run)
         return model
 
 

@@ -1,11 +1,9 @@
 """GMNN (Qu et al. 2019), inductive: an inference network and a label network that learn from each other in turn."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from accord.encoders import ReplicaLinear
 from accord.graphs import GraphBatch
@@ -16,12 +14,13 @@ from accord.learning import (
     NodeObjective,
     Objective,
     Replicas,
-    Report,
+    TrainingRun,
     determinism,
     rank,
 )
 from accord.methods._model import Method, Shape
 from accord.methods._networks import FlatModel, build_node_part, edge_keys
+from accord.methods._recipe import GMNNRecipe
 from accord.methods._stage import train_stage
 
 PASSES = (0, 1, 2, 5)  # of the label network over its own predictions; 0 is the inference network alone
@@ -66,6 +65,10 @@ class GMNNModel(FlatModel):
 class GMNN(Method):
     """Trains both networks alternately, each time keeping what is best on validation data."""
 
+    name = "gmnn"
+    recipe_type = GMNNRecipe
+    recipe: GMNNRecipe
+
     @property
     def epochs(self) -> int:
         """Inference network, then both in turn."""
@@ -74,29 +77,21 @@ class GMNN(Method):
     def build(self, shape: Shape, replicas: Replicas) -> GMNNModel:
         """An untrained model whose labels are the inference network's."""
         recipe, keys = self.recipe, edge_keys(replicas)
-        encoder = recipe.edge_encoder.build(shape.num_features, recipe.edge_channels, keys)
+        encoder = recipe.label_encoder.build(shape.num_features, recipe.label_channels, keys)
         width = encoder.out_channels
         hidden = ReplicaLinear(width + shape.num_states, width, keys, "hidden")
         label = LabelPart(encoder, hidden, ReplicaLinear(width, shape.num_states, keys, "head"))
         parts = {"node": build_node_part(recipe, shape, replicas), "label": label}
         return GMNNModel(parts, torch.zeros(replicas.count, dtype=torch.long))
 
-    def fit(
-        self,
-        train: Sequence[Data],
-        validation: Sequence[Data],
-        shape: Shape,
-        replicas: Replicas,
-        folder: Path | None = None,
-        report: Report | None = None,
-    ) -> GMNNModel:
+    def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> GMNNModel:
         """Inference network first, then `rounds` of label network and inference network in turn."""
         model, recipe, level = self.build(shape, replicas), self.recipe, self.level
         node, label = model.parts["node"], model.parts["label"]
         steps: list[tuple[str, Objective]] = [("inference", NodeObjective(node, recipe.node, level))]
         for number in range(recipe.rounds):
             last = f"-{number + 1}"
-            steps.append(("label" + last, LabelObjective(label, node, recipe.edge, level)))
+            steps.append(("label" + last, LabelObjective(label, node, recipe.label, level)))
             steps.append(("inference" + last, InferenceObjective(node, label, recipe.node, level)))
         for number, (name, objective) in enumerate(steps):
             device = train_stage(
@@ -104,14 +99,11 @@ class GMNN(Method):
                 objective,
                 replicas,
                 recipe.training,
-                train,
-                validation,
-                None if folder is None else folder / name,
-                report,
+                run.stage(name),
                 trained=number > 1,  # both networks have had their first turn
             )
             model.to(device)
-        held_out = GraphBatch.collate(validation).to(device, torch.float32)
+        held_out = GraphBatch.collate(run.validation).to(device, torch.float32)
         assert held_out.y is not None  # the trainer has refused graphs without labels
         targets = replicas.targets(held_out.y)
         with determinism(recipe.training.deterministic):

@@ -1,19 +1,17 @@
 """What all trained methods are: graphs in, a field for every replica out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
+from accord.errors import InputTypeError
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch
 from accord.inference import Beliefs, Semiring
-from accord.learning import Replicas, Report, Row
+from accord.learning import HistoryRow, Replicas, TrainingRun
 from accord.methods._recipe import Recipe
 
 
@@ -30,7 +28,7 @@ class Shape:
 class FieldModel(Protocol):
     """A trained method."""
 
-    history: list[Row]  # one row for each look at validation data
+    history: list[HistoryRow]  # one row for each evaluation
 
     def field(self, batch: GraphBatch) -> PairwiseField:
         """The field [R, ...] that labels these graphs jointly."""
@@ -62,9 +60,22 @@ class FieldModel(Protocol):
 
 
 class Method(ABC):
-    """A way to train such a model."""
+    """A way to train such a model.
+
+    Args:
+        recipe: of the class `recipe_type`, with every choice that the method needs.
+        level: what to select by on validation data, "node" or "graph".
+    """
+
+    name: ClassVar[str]  # as users write it
+    recipe_type: ClassVar[type[Recipe]]
 
     def __init__(self, recipe: Recipe, level: str = "node") -> None:
+        if not isinstance(recipe, self.recipe_type):
+            raise InputTypeError(
+                f"method {self.name!r}: the recipe is a {type(recipe).__name__}, but a {self.recipe_type.__name__} is "
+                f"needed. Make one with accord.methods.preset_recipe(..., method={self.name!r})."
+            )
         self.recipe, self.level = recipe, level
 
     @property
@@ -77,13 +88,5 @@ class Method(ABC):
         """An untrained model."""
 
     @abstractmethod
-    def fit(
-        self,
-        train: Sequence[Data],
-        validation: Sequence[Data],
-        shape: Shape,
-        replicas: Replicas,
-        folder: Path | None = None,
-        report: Report | None = None,
-    ) -> FieldModel:
-        """Train on `train`, choose on `validation`; nothing else is looked at."""
+    def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> FieldModel:
+        """Train on the run's training graphs and select on its validation graphs."""

@@ -14,16 +14,16 @@ from accord.inference import Beliefs, Semiring, propagate
 from accord.learning import (
     EDGE_KEY,
     EdgePart,
+    HistoryRow,
     NodePart,
     PartOptions,
     Replicas,
-    Row,
     SharedPart,
     learned,
     network_logits,
 )
 from accord.methods._model import Shape
-from accord.methods._recipe import Recipe
+from accord.methods._recipe import PairRecipe, Recipe
 
 
 class Networks:
@@ -31,7 +31,7 @@ class Networks:
 
     def __init__(self, parts: Mapping[str, nn.Module]) -> None:
         self.parts = dict(parts)
-        self.history: list[Row] = []
+        self.history: list[HistoryRow] = []
 
     @torch.no_grad()
     def node_logits(self, batch: GraphBatch) -> Tensor:
@@ -121,7 +121,7 @@ def build_node_part(recipe: Recipe, shape: Shape, replicas: Replicas) -> NodePar
     return NodePart(encoder)
 
 
-def build_parts(recipe: Recipe, shape: Shape, replicas: Replicas) -> dict[str, nn.Module]:
+def build_parts(recipe: PairRecipe, shape: Shape, replicas: Replicas) -> dict[str, nn.Module]:
     """Both networks of a recipe, untrained."""
     if recipe.shared:
         encoder = recipe.encoder.build(shape.num_features, recipe.edge_channels, replicas.keys)
@@ -132,7 +132,7 @@ def build_parts(recipe: Recipe, shape: Shape, replicas: Replicas) -> dict[str, n
     return {"node": build_node_part(recipe, shape, replicas), "edge": EdgePart(edge_encoder, scorer)}
 
 
-def part_options(recipe: Recipe) -> dict[str, PartOptions]:
+def part_options(recipe: PairRecipe) -> dict[str, PartOptions]:
     """How each network of a recipe is updated."""
     return {"shared": recipe.node} if recipe.shared else {"node": recipe.node, "edge": recipe.edge}
 
@@ -142,7 +142,7 @@ def edge_keys(replicas: Replicas) -> Sequence[int]:
     return [key + EDGE_KEY for key in replicas.keys]
 
 
-def _scorer(recipe: Recipe, channels: int, shape: Shape, replicas: Replicas) -> Scorer:
+def _scorer(recipe: PairRecipe, channels: int, shape: Shape, replicas: Replicas) -> Scorer:
     return recipe.scorer.build(channels, shape.num_states, edge_keys(replicas), shape.edge_attributes)
 
 

@@ -8,10 +8,10 @@ benchmark is kept under its name; `None` is for everybody else's graphs.
 """
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Literal, overload
 
 from accord.encoders import (
     GAT,
@@ -30,7 +30,8 @@ from accord.encoders import (
 from accord.errors import OptionError
 from accord.learning import CombinationGrid, PartOptions, RefinementOptions, TrainingOptions
 from accord.methods._config import recipe_from_config, recipe_to_config
-from accord.methods._recipe import Recipe
+from accord.methods._recipe import CRFRecipe, GMNNRecipe, Recipe, SPNRecipe
+from accord.methods._registry import find_method
 
 BENCHMARKS = ("cora*", "citeseer*", "pubmed*", "ppi-1", "ppi-2", "ppi-10", "ppi-20", "dblp", "digits")
 
@@ -98,6 +99,28 @@ def preset_features(preset: str, benchmark: str) -> str | None:
     return "row-normalised" if citation and (preset == "paper" or benchmark == "pubmed*") else None
 
 
+@overload
+def preset_recipe(
+    preset: str = ...,
+    encoder: str | EncoderSpec = ...,
+    edge_encoder: str | EncoderSpec | None = ...,
+    benchmark: str | None = ...,
+    method: Literal["spn"] = ...,
+    refine: bool = ...,
+) -> SPNRecipe: ...
+
+
+@overload
+def preset_recipe(
+    preset: str = ...,
+    encoder: str | EncoderSpec = ...,
+    edge_encoder: str | EncoderSpec | None = ...,
+    benchmark: str | None = ...,
+    method: str = ...,
+    refine: bool = ...,
+) -> Recipe: ...
+
+
 def preset_recipe(
     preset: str = "accord",
     encoder: str | EncoderSpec = "gcnii",
@@ -106,32 +129,43 @@ def preset_recipe(
     method: str = "spn",
     refine: bool = False,
 ) -> Recipe:
-    """The recipe that a preset gives for an encoder.
+    """The recipe that a preset gives for a method and an encoder.
 
     Args:
         preset: "accord" or "paper".
         encoder: a name, or an encoder of your own (which keeps its own sizes).
-        edge_encoder: the same for the edge network; None takes the node network's.
+        edge_encoder: the same for the edge network, or a GMNN's label network; None takes the node network's.
+            Methods without such a network do not use it.
         benchmark: take the preset's values for this benchmark; None for other data.
-        method: what is to be trained by it; CRF and GMNN have learning rates of their own.
+        method: what is to be trained by it; decides the class of the recipe.
         refine: whether the SPN is refined by the maximin game.
     """
     if preset not in PRESETS:
         raise OptionError(f"preset {preset!r} is unknown. Choose one of {sorted(PRESETS)}.")
-    if benchmark is not None and benchmark not in BENCHMARKS:
-        raise OptionError(f"preset_recipe: benchmark {benchmark!r} is unknown. Choose one of {', '.join(BENCHMARKS)}.")
+    kind = find_method(method).recipe_type
+    if refine and kind is not SPNRecipe:
+        raise OptionError(f"preset_recipe: method {method!r} has no refinement. Set refine=False.")
+    benchmark = _canonical_benchmark(benchmark)
     recipe = PRESETS[preset](encoder, benchmark)
     if edge_encoder is not None:
         recipe = replace(recipe, edge_encoder=PRESETS[preset](edge_encoder, benchmark).encoder)
-    elif method == "crf" and isinstance(recipe.encoder, Linear):
+    elif kind is CRFRecipe and isinstance(recipe.encoder, Linear):
         recipe = replace(recipe, edge_encoder=Identity(), scorer=LinearScorer())  # log-linear in both ends' features
-    recipe = METHOD_RECIPES[preset](recipe, method)
-    return replace(recipe, refinement=REFINEMENTS[preset]) if refine else recipe
+    if refine:
+        recipe = replace(recipe, refinement=REFINEMENTS[preset])
+    return METHOD_RECIPES[preset](_convert(recipe, kind))
 
 
-def _accord(encoder: str | EncoderSpec, benchmark: str | None) -> Recipe:
+def _convert(recipe: SPNRecipe, kind: type[Recipe]) -> Recipe:
+    """An SPN's recipe as another method's, which takes the fields that it has; a label network takes the edge's."""
+    renamed = {"label_encoder": "edge_encoder", "label_channels": "edge_channels", "label": "edge"}
+    names = {entry.name: renamed.get(entry.name, entry.name) for entry in fields(kind)}
+    return kind(**{name: getattr(recipe, own) for name, own in names.items() if hasattr(recipe, own)})
+
+
+def _accord(encoder: str | EncoderSpec, benchmark: str | None) -> SPNRecipe:
     spec = ACCORD_ENCODERS[_canonical(encoder)] if isinstance(encoder, str) else encoder_spec(encoder)
-    recipe = Recipe(
+    recipe = SPNRecipe(
         encoder=spec, edge_encoder=spec, scorer=LinearScorer(dropout=0.5), node=ACCORD_PART, edge=ACCORD_PART
     )
     if benchmark is not None and benchmark.startswith("ppi"):
@@ -139,7 +173,9 @@ def _accord(encoder: str | EncoderSpec, benchmark: str | None) -> Recipe:
     found = _found_on_validation().get(_canonical(encoder), {}) if isinstance(encoder, str) else {}
     if benchmark not in found:
         return recipe
-    return recipe_from_config({**recipe_to_config(recipe), **found[benchmark]})
+    tuned = recipe_from_config({**recipe_to_config(recipe), **found[benchmark]})
+    assert isinstance(tuned, SPNRecipe)
+    return tuned
 
 
 @cache
@@ -149,7 +185,7 @@ def _found_on_validation() -> dict[str, dict[str, dict[str, Any]]]:
     return table
 
 
-def _paper(encoder: str | EncoderSpec, benchmark: str | None) -> Recipe:
+def _paper(encoder: str | EncoderSpec, benchmark: str | None) -> SPNRecipe:
     column = _paper_column(benchmark)
     if isinstance(encoder, str):
         name = _canonical(encoder)
@@ -167,7 +203,7 @@ def _paper(encoder: str | EncoderSpec, benchmark: str | None) -> Recipe:
             raise OptionError(f"preset 'paper': the paper has no {name} on {column}. Use preset 'accord'.")
         return found
 
-    return Recipe(
+    return SPNRecipe(
         encoder=spec,
         edge_encoder=spec,
         scorer=LinearScorer(dropout=0.5) if column in ("ppi", "dblp") else BilinearScorer(dropout=0.5),
@@ -180,23 +216,25 @@ def _paper(encoder: str | EncoderSpec, benchmark: str | None) -> Recipe:
     )
 
 
-def _paper_method(recipe: Recipe, method: str) -> Recipe:
+def _paper_method(recipe: Recipe) -> Recipe:
     """Appendix, "Hyperparameter Choices": rates of CRFs and GMNN; CRFs run 1,000 epochs as in its run-time table."""
-    if method == "crf":
+    if isinstance(recipe, CRFRecipe):
         linear = isinstance(recipe.encoder, Linear)
         part = PartOptions(learning_rate=PAPER_LINEAR_CRF_RATE if linear else PAPER_GAME_RATE)
         graphs = recipe.training.batch_graphs if linear else recipe.training.batch_graphs or PAPER_GAME_GRAPHS
         training = replace(recipe.training, max_epochs=1000, batch_graphs=graphs)
         return replace(recipe, node=part, edge=part, training=training)
-    if method == "gmnn":
+    if isinstance(recipe, GMNNRecipe):
         part = PartOptions(learning_rate=PAPER_GMNN_RATE)
-        return replace(recipe, node=part, edge=part)
+        return replace(recipe, node=part, label=part)
     return recipe
 
 
-def _accord_method(recipe: Recipe, method: str) -> Recipe:
+def _accord_method(recipe: Recipe) -> Recipe:
     """The game's gradient is noisier than that of plain cross-entropy: it is clipped."""
-    return replace(recipe, training=replace(recipe.training, clip_norm=1.0)) if method == "crf" else recipe
+    if isinstance(recipe, CRFRecipe):
+        return replace(recipe, training=replace(recipe.training, clip_norm=1.0))
+    return recipe
 
 
 def _paper_column(benchmark: str | None) -> str:
@@ -209,8 +247,16 @@ def _paper_column(benchmark: str | None) -> str:
 
 
 def _canonical(name: str) -> str:
-    encoder_spec(name)  # says which names there are
-    return {"graphsage": "sage"}.get(name, name)
+    """An encoder's name as the tables have it: lower case, one name for each encoder."""
+    encoder_spec(name)  # refuses unknown names
+    return {"graphsage": "sage"}.get(name.lower(), name.lower())
+
+
+def _canonical_benchmark(name: str | None) -> str | None:
+    """A benchmark's name as the tables have it."""
+    if name is not None and name not in BENCHMARKS:
+        raise OptionError(f"preset_recipe: benchmark {name!r} is unknown. Choose one of {', '.join(BENCHMARKS)}.")
+    return name
 
 
 PRESETS = {"accord": _accord, "paper": _paper}

@@ -1,66 +1,126 @@
-"""A recipe: every choice that a method needs to train, in one value."""
+"""Recipes: every choice that a method needs to train, in one value per method."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import ClassVar
 
 from accord.encoders import BilinearScorer, EncoderSpec, ScorerSpec
 from accord.errors import InputTypeError, OptionError
 from accord.learning import CombinationGrid, GameOptions, PartOptions, RefinementOptions, TrainingOptions
 
-SELECTIONS = ("grid", "likelihood")
-OBJECTIVES = ("maximin", "pseudolikelihood")
+INFINITY = float("inf")
+# What each field may hold, whichever recipe has it.
+KINDS: dict[str, object] = {
+    "encoder": EncoderSpec,
+    "edge_encoder": EncoderSpec,
+    "label_encoder": EncoderSpec,
+    "scorer": ScorerSpec,
+    "node": PartOptions,
+    "edge": PartOptions,
+    "label": PartOptions,
+    "training": TrainingOptions,
+    "grid": CombinationGrid,
+    "shared": bool,
+    "game": GameOptions,
+    "refinement": RefinementOptions | None,
+}
+RANGES = {
+    "edge_channels": (1, 1e6),
+    "label_channels": (1, 1e6),
+    "consistency": (0, INFINITY),
+    "damping": (0, 1),
+}
+CHOICES = {"selection": ("grid", "likelihood"), "objective": ("maximin", "pseudolikelihood")}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Architectures, learning rates and candidates; presets are tables of these."""
+    """What every method needs: a node network and how to train. Each method has a subclass with its own fields."""
+
+    method: ClassVar[str]  # the method that this recipe is for
 
     encoder: EncoderSpec
-    edge_encoder: EncoderSpec
-    shared: bool = False  # one encoder (the first) for nodes and edges
-    edge_channels: int = 64  # outputs of the edge encoder (or of the shared one), inputs of the scorer
-    scorer: ScorerSpec = field(default_factory=BilinearScorer)
     node: PartOptions = field(default_factory=PartOptions)
-    edge: PartOptions = field(default_factory=PartOptions)
-    consistency: float = 0.0  # weight of the penalty that ties the two networks together
     training: TrainingOptions = field(default_factory=TrainingOptions)
-    grid: CombinationGrid = field(default_factory=CombinationGrid)
-    selection: str = "grid"  # or "likelihood": the numbers of the combination fitted on validation data
-    damping: float = 0.5  # of belief propagation, in selection and prediction
-    refinement: RefinementOptions | None = None  # of an SPN, by the maximin game; None for none
-    objective: str = "maximin"  # of a CRF, or "pseudolikelihood"
-    game: GameOptions = field(default_factory=GameOptions)  # how beliefs are found in the maximin game
-    rounds: int = 2  # of a GMNN: how often its two networks learn from each other
 
     def __post_init__(self) -> None:
-        kinds = {
-            "encoder": EncoderSpec,
-            "edge_encoder": EncoderSpec,
-            "scorer": ScorerSpec,
-            "node": PartOptions,
-            "edge": PartOptions,
-            "training": TrainingOptions,
-            "grid": CombinationGrid,
-            "shared": bool,
-            "game": GameOptions,
-            "refinement": RefinementOptions | None,
-        }
-        for name, kind in kinds.items():
-            if not isinstance(getattr(self, name), kind):
-                raise InputTypeError(
-                    f"Recipe: {name} is a {type(getattr(self, name)).__name__}, not a {_called(kind)}. "
-                    "Foreign modules become encoders by accord.encoders.Adapter(module)."
+        for entry in fields(self):
+            for check in (self._check_kind, self._check_range, self._check_choice):
+                check(entry.name, getattr(self, entry.name))
+
+    def _check_kind(self, name: str, value: object) -> None:
+        kind = KINDS.get(name, object)
+        if not isinstance(value, kind):  # type: ignore[arg-type]
+            raise InputTypeError(
+                f"{type(self).__name__}: {name} is a {type(value).__name__}, not a "
+                f"{getattr(kind, '__name__', kind)}. Wrap a PyG module in accord.encoders.Adapter(module)."
+            )
+
+    def _check_range(self, name: str, value: object) -> None:
+        if name == "rounds" and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            raise OptionError(f"{type(self).__name__}: rounds is {value!r}; a whole number from 0 up is needed.")
+        if name in RANGES:
+            low, high = RANGES[name]
+            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value < high:
+                raise OptionError(
+                    f"{type(self).__name__}: {name} is {value!r}; a number from {low} to below {high} is needed."
                 )
-        numbers = {"edge_channels": (1, 1e6), "consistency": (0, float("inf")), "damping": (0, 1)}
-        for name, (low, high) in numbers.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value < high:
-                raise OptionError(f"Recipe: {name} is {value!r}; a number from {low} to below {high} is needed.")
-        if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 0:
-            raise OptionError(f"Recipe: rounds is {self.rounds!r}; a whole number from 0 up is needed.")
-        for name, choices in (("selection", SELECTIONS), ("objective", OBJECTIVES)):
-            if getattr(self, name) not in choices:
-                raise OptionError(f"Recipe: {name} {getattr(self, name)!r} is unknown. Choose one of {choices}.")
+
+    def _check_choice(self, name: str, value: object) -> None:
+        if name in CHOICES and value not in CHOICES[name]:
+            raise OptionError(
+                f"{type(self).__name__}: {name} {value!r} is unknown. Choose one of {', '.join(CHOICES[name])}."
+            )
 
 
-def _called(kind: object) -> str:
-    return getattr(kind, "__name__", str(kind))
+@dataclass(frozen=True, kw_only=True)
+class GNNRecipe(Recipe):
+    """A node network alone ("gnn"), or with smoothed predictions ("smooth")."""
+
+    method: ClassVar[str] = "gnn"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairRecipe(Recipe):
+    """A node network and an edge network whose scores form a field."""
+
+    edge_encoder: EncoderSpec
+    shared: bool = False  # one encoder (the first) for nodes and edges; `edge_encoder` and `edge` are then not used
+    edge_channels: int = 64  # outputs of the edge encoder (or of the shared one), inputs of the scorer
+    scorer: ScorerSpec = field(default_factory=BilinearScorer)
+    edge: PartOptions = field(default_factory=PartOptions)
+    damping: float = 0.5  # of belief propagation, in selection and prediction
+
+
+@dataclass(frozen=True, kw_only=True)
+class SPNRecipe(PairRecipe):
+    """A Structured Proxy Network."""
+
+    method: ClassVar[str] = "spn"
+
+    consistency: float = 0.0  # weight of the penalty on disagreement between the two networks
+    grid: CombinationGrid = field(default_factory=CombinationGrid)
+    selection: str = "grid"  # or "likelihood": the numbers of the combination fitted on validation data
+    refinement: RefinementOptions | None = None  # by the maximin game; None for none
+    game: GameOptions = field(default_factory=GameOptions)  # how beliefs are found in the refinement
+
+
+@dataclass(frozen=True, kw_only=True)
+class CRFRecipe(PairRecipe):
+    """A conditional random field trained as a whole."""
+
+    method: ClassVar[str] = "crf"
+
+    objective: str = "maximin"  # or "pseudolikelihood"
+    game: GameOptions = field(default_factory=GameOptions)  # how beliefs are found in the maximin game
+
+
+@dataclass(frozen=True, kw_only=True)
+class GMNNRecipe(Recipe):
+    """An inference network (`encoder`, `node`) and a label network that train each other."""
+
+    method: ClassVar[str] = "gmnn"
+
+    label_encoder: EncoderSpec
+    label_channels: int = 64  # outputs of the label encoder
+    label: PartOptions = field(default_factory=PartOptions)
+    rounds: int = 2  # how often the two networks learn from each other

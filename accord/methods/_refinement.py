@@ -3,34 +3,21 @@
 With `training.max_epochs=0` the networks come untrained: the paper's "without proxy".
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torch_geometric.data import Data
-
-from accord.learning import FieldObjective, Replicas, Report, game_loss
+from accord.learning import FieldObjective, Replicas, TrainingRun, game_loss
 from accord.methods._networks import part_options
-from accord.methods._recipe import Recipe
+from accord.methods._recipe import SPNRecipe
 from accord.methods._stage import train_stage
 
 if TYPE_CHECKING:
     from accord.methods._spn import ProxyModel
 
-FOLDER = "refinement"  # of its checkpoint, inside the run's
+STAGE = "refinement"  # its checkpoint's subfolder
 
 
-def refine(
-    model: "ProxyModel",
-    recipe: Recipe,
-    level: str,
-    train: Sequence[Data],
-    validation: Sequence[Data],
-    replicas: Replicas,
-    folder: Path | None = None,
-    report: Report | None = None,
-) -> None:
+def refine(model: "ProxyModel", recipe: SPNRecipe, level: str, run: TrainingRun, replicas: Replicas) -> None:
     """Train the networks of a model on through the field they form; how they combine stays as it was chosen.
 
     What the model was before is a candidate too, so validation accuracy cannot fall.
@@ -55,9 +42,6 @@ def refine(
         objective,
         replicas,
         replace(recipe.training, max_epochs=options.max_epochs),
-        train,
-        validation,
-        None if folder is None else folder / FOLDER,
-        report,
+        run.stage(STAGE),
         trained=recipe.training.max_epochs > 0,
     )

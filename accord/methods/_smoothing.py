@@ -3,20 +3,19 @@
 The other half corrects by labels known on the same graph, of which new graphs have none.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 from torch_geometric.nn.models import LabelPropagation
 
 from accord.graphs import GraphBatch
-from accord.learning import Replicas, Report, determinism, rank
+from accord.learning import Replicas, TrainingRun, determinism, rank
 from accord.methods._gnn import GNN
 from accord.methods._model import Method, Shape
 from accord.methods._networks import FlatModel
+from accord.methods._recipe import GNNRecipe
 
 SMALLEST = 1e-30  # probability, so that logs stay finite
 # Candidates (rounds, share taken from the neighbours in each); the first, no smoothing, wins ties.
@@ -51,23 +50,19 @@ class SmoothedModel(FlatModel):
 class SmoothedGNN(Method):
     """Trains a node network, then chooses on validation data how much to smooth."""
 
+    name = "smooth"
+    recipe_type = GNNRecipe
+    recipe: GNNRecipe
+
     def build(self, shape: Shape, replicas: Replicas) -> SmoothedModel:
         """An untrained model that does not smooth."""
         nothing = torch.zeros(replicas.count, dtype=torch.long)
         return SmoothedModel(GNN(self.recipe, self.level).build(shape, replicas).parts, nothing)
 
-    def fit(
-        self,
-        train: Sequence[Data],
-        validation: Sequence[Data],
-        shape: Shape,
-        replicas: Replicas,
-        folder: Path | None = None,
-        report: Report | None = None,
-    ) -> SmoothedModel:
-        """Train on `train`; keep the best network and choose the smoothing on `validation`."""
-        gnn = GNN(self.recipe, self.level).fit(train, validation, shape, replicas, folder, report)
-        held_out = GraphBatch.collate(validation).to(gnn.device, torch.float32)
+    def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> SmoothedModel:
+        """Train; keep the best network and choose the smoothing on validation data."""
+        gnn = GNN(self.recipe, self.level).fit(run, shape, replicas)
+        held_out = GraphBatch.collate(run.validation).to(gnn.device, torch.float32)
         assert held_out.y is not None  # the trainer has refused graphs without labels
         targets = replicas.targets(held_out.y)
         with determinism(self.recipe.training.deterministic):

@@ -1,11 +1,7 @@
 """The Structured Proxy Network: two networks trained apart, one field that makes their labels agree."""
 
-from collections.abc import Sequence
-from pathlib import Path
-
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch
@@ -14,7 +10,7 @@ from accord.learning import (
     Chosen,
     ProxyObjective,
     Replicas,
-    Report,
+    TrainingRun,
     choose_combination,
     determinism,
     fit_combination,
@@ -22,6 +18,7 @@ from accord.learning import (
 )
 from accord.methods._model import Method, Shape
 from accord.methods._networks import NetworkPair, build_parts, part_options
+from accord.methods._recipe import SPNRecipe
 from accord.methods._refinement import refine
 from accord.methods._stage import train_stage
 
@@ -57,6 +54,10 @@ class ProxyModel(NetworkPair):
 class StructuredProxyNetwork(Method):
     """Solves the proxy problem, chooses how the networks combine, and refines the field where that is asked for."""
 
+    name = "spn"
+    recipe_type = SPNRecipe
+    recipe: SPNRecipe
+
     @property
     def epochs(self) -> int:
         """How many epochs a whole fit takes."""
@@ -67,24 +68,18 @@ class StructuredProxyNetwork(Method):
         chosen = Chosen.unchosen(self.recipe.grid.candidates()[0], replicas.count)
         return ProxyModel(build_parts(self.recipe, shape, replicas), chosen, self.recipe.damping)
 
-    def fit(
-        self,
-        train: Sequence[Data],
-        validation: Sequence[Data],
-        shape: Shape,
-        replicas: Replicas,
-        folder: Path | None = None,
-        report: Report | None = None,
-    ) -> ProxyModel:
-        """Train on `train`; keep the best networks and choose their combination on `validation`."""
+    def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> ProxyModel:
+        """Train; keep the best networks and choose their combination on validation data."""
         model, recipe = self.build(shape, replicas), self.recipe
         objective = ProxyObjective(dict(model.parts), part_options(recipe), self.level, recipe.consistency)
-        device = train_stage(model.history, objective, replicas, recipe.training, train, validation, folder, report)
+        device = train_stage(model.history, objective, replicas, recipe.training, run)
         if recipe.training.max_epochs:  # what untrained networks say is no ground for a choice
             with determinism(recipe.training.deterministic), kept_memory(device):
-                model.chosen = self._choose(model, GraphBatch.collate(validation).to(device, torch.float32), replicas)
+                model.chosen = self._choose(
+                    model, GraphBatch.collate(run.validation).to(device, torch.float32), replicas
+                )
         if recipe.refinement is not None:
-            refine(model, recipe, self.level, train, validation, replicas, folder, report)
+            refine(model, recipe, self.level, run, replicas)
         return model
 
     def _choose(self, model: ProxyModel, held_out: GraphBatch, replicas: Replicas) -> Chosen:

@@ -1,23 +1,18 @@
 """A stage of training: one run of the loop, whose epochs are counted on from the stages before it."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 
 import torch
-from torch_geometric.data import Data
 
-from accord.learning import Job, Objective, Replicas, Report, Row, TrainingOptions, train_in_chunks
+from accord.learning import HistoryRow, Job, Objective, Replicas, TrainingOptions, TrainingRun, train_in_chunks
 
 
 def train_stage(
-    history: list[Row],
+    history: list[HistoryRow],
     objective: Objective,
     replicas: Replicas,
     options: TrainingOptions,
-    train: Sequence[Data],
-    validation: Sequence[Data],
-    folder: Path | None = None,
-    report: Report | None = None,
+    run: TrainingRun,
     trained: bool = False,
 ) -> torch.device:
     """Train the parts of an objective, and add the course of it to the history of the stages before.
@@ -27,10 +22,7 @@ def train_stage(
         objective: what is to be learned.
         replicas: seeds and tasks.
         options: how to train.
-        train: training graphs.
-        validation: graphs to choose by.
-        folder: where to keep a checkpoint; each stage needs its own.
-        report: called with a row of numbers at every look at validation data.
+        run: graphs, checkpoint folder (each stage needs its own) and callback.
         trained: whether the parts come trained, so that this stage must beat what they are.
 
     Returns:
@@ -38,15 +30,15 @@ def train_stage(
     """
     done = history[-1]["epoch"] if history else 0
 
-    def shifted(row: Row) -> Row:
-        """A row as it is told: what a stage starts from is told together with what the last one ended with."""
+    def shifted(row: HistoryRow) -> HistoryRow:
+        """A row with epochs of all stages; a stage's first row also holds the last row of the stage before."""
         before = history[-1] if history and row["epoch"] == 0 else {}
         return {**before, **row, "epoch": row["epoch"] + done}
 
-    def follow(row: Row) -> None:
-        if report is not None:
-            report(shifted(row))
+    def follow(row: HistoryRow) -> None:
+        if run.report is not None:
+            run.report(shifted(row))
 
-    rows, device = train_in_chunks(Job(objective, replicas, options, train, validation, folder, follow, trained))
+    rows, device = train_in_chunks(Job(objective, replicas, options, replace(run, report=follow), trained))
     history[-1:] = [shifted(row) for row in rows]  # the first of them holds what it replaces
     return device

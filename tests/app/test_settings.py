@@ -67,7 +67,7 @@ def test_scorers_are_replaced_by_name(overrides):
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("nodes.learning_rate=1", "the key 'nodes' is unknown. Known keys: encoder, edge_encoder, shared"),
+        ("nodes.learning_rate=1", "the key 'nodes' is unknown. Known keys: encoder, node, training, edge_encoder"),
         ("node.rate=1", "recipe.node: the key 'rate' is unknown"),
         ("node=1", "recipe.node: is 1, but has parts: learning_rate"),
         ("node.learning_rate=fast", "wrong kind"),
@@ -93,3 +93,9 @@ def test_overrides_that_cannot_be_used(override, message):
 def test_a_value_without_parts_has_none_to_set():
     with pytest.raises(OptionError, match="recipe.encoder: is 7, and has no part 'hidden'"):
         read_settings(None, {}, ["encoder=7", "encoder.hidden=3"])
+
+
+@pytest.mark.parametrize(("method", "key"), [("gnn", "scorer"), ("crf", "grid"), ("gmnn", "shared"), ("spn", "method")])
+def test_values_that_a_method_does_not_have_cannot_be_set(method, key):
+    with pytest.raises(OptionError, match=f"recipe of method '{method}': the key '{key}' is unknown. Known keys: enc"):
+        override_recipe(preset_recipe("accord", "gcn", method=method), {key: "linear"})

@@ -7,8 +7,8 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from accord.encoders import GCN, MLP, LinearScorer
-from accord.learning import CombinationGrid, PartOptions, Replicas, Trainer, TrainingOptions
-from accord.methods import Recipe, Shape, StructuredProxyNetwork
+from accord.learning import CombinationGrid, PartOptions, Replicas, Trainer, TrainingOptions, TrainingRun
+from accord.methods import Shape, SPNRecipe, StructuredProxyNetwork
 
 
 def made_graphs(count, seed, states=3, missing=0.0):
@@ -29,7 +29,7 @@ def made_graphs(count, seed, states=3, missing=0.0):
 
 TRAIN, VAL, TEST = made_graphs(40, 0), made_graphs(20, 1), made_graphs(60, 2)
 SHAPE = Shape(3, 3)
-RECIPE = Recipe(
+RECIPE = SPNRecipe(
     encoder=MLP(hidden=8, layers=2, dropout=0.2),
     edge_encoder=GCN(hidden=8, layers=2, dropout=0.2),
     edge_channels=8,
@@ -44,7 +44,7 @@ LEAVING = replace(RECIPE, training=replace(RECIPE.training, patience=2, max_epoc
 
 
 def fit(recipe=RECIPE, seeds=(0,), train=TRAIN, val=VAL, folder=None, method=StructuredProxyNetwork):
-    return method(recipe, "graph").fit(train, val, SHAPE, Replicas(seeds), folder)
+    return method(recipe, "graph").fit(TrainingRun(train, val, folder), SHAPE, Replicas(seeds))
 
 
 def with_training(**changes):

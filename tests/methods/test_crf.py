@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from made_graphs import made_trees
+from made_recipes import recipe_for
 from torch.testing import assert_close
 
 from accord.encoders import GCN, MLP, BilinearScorer, Identity, Linear, LinearScorer, Noise
@@ -17,15 +18,16 @@ from accord.learning import (
     PartOptions,
     Replicas,
     TrainingOptions,
+    TrainingRun,
     game_loss,
     maximin_objective,
     raw_field,
 )
-from accord.methods import CRF, GMNN, GNN, Recipe, Shape, SmoothedGNN, StructuredProxyNetwork, preset_recipe
+from accord.methods import CRF, GMNN, GNN, CRFRecipe, Shape, SmoothedGNN, StructuredProxyNetwork, preset_recipe
 
 TRAIN, VAL, TEST = made_trees(60, 0, states=3), made_trees(30, 1, states=3), made_trees(60, 2, states=3)
 SHAPE = Shape(3, 3)
-RECIPE = Recipe(
+RECIPE = CRFRecipe(
     encoder=MLP(hidden=8),
     edge_encoder=GCN(hidden=8),
     edge_channels=8,
@@ -34,7 +36,7 @@ RECIPE = Recipe(
     edge=PartOptions(learning_rate=2e-2),
     training=TrainingOptions(max_epochs=30, accelerator="cpu"),
 )
-LINEAR = Recipe(
+LINEAR = CRFRecipe(
     encoder=Linear(),
     edge_encoder=Identity(),
     scorer=LinearScorer(),
@@ -58,7 +60,8 @@ def in_double(model, graphs):
 def test_a_linear_crf_on_trees_converges_to_moment_matching():
     graphs = made_trees(150, 0)
     method = CRF(LINEAR)
-    model, start = method.fit(graphs, graphs, Shape(2, 2), Replicas((0,))), method.build(Shape(2, 2), Replicas((0,)))
+    shape, replicas = Shape(2, 2), Replicas((0,))
+    model, start = method.fit(TrainingRun(graphs, graphs), shape, replicas), method.build(shape, replicas)
     batch, loss = in_double(model, graphs)
     loss.backward()
     gradients = [parameter.grad for part in model.parts.values() for parameter in part.parameters()]
@@ -100,7 +103,7 @@ def test_the_loss_is_the_negative_log_likelihood_and_its_gradient_the_games():
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_trained_crf_labels_better_than_its_node_scores_alone(objective, shared):
     recipe = replace(RECIPE, objective=objective, shared=shared)
-    model = CRF(recipe, "graph").fit(TRAIN, VAL, SHAPE, Replicas((0, 1)))
+    model = CRF(recipe, "graph").fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0, 1)))
     batch = GraphBatch.collate(TEST)
     jointly = (model.labels(batch) == batch.y).double().mean(-1)
     alone = (model.node_logits(batch).argmax(-1) == batch.y).double().mean(-1)
@@ -117,22 +120,22 @@ def test_pseudolikelihood_says_which_labels_it_cannot_use():
     graphs[0].y[0] = -1
     beside = int((graphs[0].edge_index[0] == 0).sum())
     with pytest.warns(UnusedLabelsWarning, match=f"{beside} of {labelled} labels are of nodes with an unlabelled"):
-        CRF(recipe).fit(graphs, VAL, SHAPE, Replicas((0,)))
+        CRF(recipe).fit(TrainingRun(graphs, VAL), SHAPE, Replicas((0,)))
     for graph in graphs:
         graph.y = torch.full_like(graph.y, -1)
         graph.y[0] = 0
     with pytest.raises(InputError, match="all 4 labels of replica 0 .* use objective 'maximin'"):
-        CRF(recipe).fit(graphs, VAL, SHAPE, Replicas((0,)))
+        CRF(recipe).fit(TrainingRun(graphs, VAL), SHAPE, Replicas((0,)))
     for graph, whole in zip(graphs, TRAIN, strict=False):  # one task of two has nothing to offer
         graph.y = torch.stack([whole.y, graph.y], 1)
     with pytest.raises(InputError, match="all 4 labels of replica 1 "):
-        CRF(recipe).fit(graphs, VAL, replace(SHAPE, num_tasks=2), Replicas((0,), 2))
+        CRF(recipe).fit(TrainingRun(graphs, VAL), replace(SHAPE, num_tasks=2), Replicas((0,), 2))
 
 
 def test_propagated_beliefs_train_as_exact_ones_do_on_trees():
     exact = replace(RECIPE, game=GameOptions(exact=True))
     passed = replace(RECIPE, game=GameOptions(damping=0.0, max_sweeps=30))
-    models = [CRF(recipe).fit(TRAIN, VAL, SHAPE, Replicas((0,))) for recipe in (exact, passed)]
+    models = [CRF(recipe).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0,))) for recipe in (exact, passed)]
     for ours, theirs in zip(models[0].history, models[1].history, strict=True):
         assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
 
@@ -140,9 +143,10 @@ def test_propagated_beliefs_train_as_exact_ones_do_on_trees():
 @pytest.mark.parametrize("method", [CRF, GNN, StructuredProxyNetwork])
 def test_a_diverging_run_ends_with_its_best_parameters_and_says_so(method):
     huge = 1e30 if method is CRF else 1e38
-    recipe = replace(RECIPE, node=PartOptions(learning_rate=huge), edge=PartOptions(learning_rate=huge))
+    part = PartOptions(learning_rate=huge)
+    recipe = recipe_for(method, vars(RECIPE) | {"node": part, "edge": part})
     with pytest.warns(DivergenceWarning, match=r"seed 5 in epoch \d+ \(kept: .* Lower the learning rate"):
-        model = method(recipe).fit(TRAIN, VAL, SHAPE, Replicas((5,)))
+        model = method(recipe).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((5,)))
     batch = GraphBatch.collate(TEST)
     assert bool(model.node_logits(batch).isfinite().all())
     assert bool(model.beliefs(batch, "sum").node.exp().isfinite().all())
@@ -156,9 +160,8 @@ def test_broken_networks_are_never_kept(method, rate):
     """One step too long, then a look: weights may still be finite where scores no longer are."""
     part = PartOptions(learning_rate=rate)
     training = TrainingOptions(max_epochs=3, evaluate_every=1, accelerator="cpu")
-    model = method(replace(RECIPE, node=part, edge=part, training=training)).fit(
-        TRAIN[:20], VAL[:10], SHAPE, Replicas((0, 1, 2, 3))
-    )
+    recipe = recipe_for(method, vars(RECIPE) | {"node": part, "edge": part, "training": training})
+    model = method(recipe).fit(TrainingRun(TRAIN[:20], VAL[:10]), SHAPE, Replicas((0, 1, 2, 3)))
     batch = GraphBatch.collate(TEST)
     assert bool((model.node_logits(batch).abs() < 1e7).all())
     assert bool(model.beliefs(batch, "sum").node.exp().isfinite().all())
@@ -167,22 +170,22 @@ def test_broken_networks_are_never_kept(method, rate):
 
 def test_a_checkpoint_of_another_loss_or_method_is_refused(tmp_path):
     quick = replace(RECIPE, training=TrainingOptions(max_epochs=2, checkpoint_every=1, accelerator="cpu"))
-    CRF(quick).fit(TRAIN, VAL, SHAPE, Replicas((0,)), tmp_path)
+    CRF(quick).fit(TrainingRun(TRAIN, VAL, tmp_path), SHAPE, Replicas((0,)))
     others = [
         (CRF, replace(quick, objective="pseudolikelihood")),
         (CRF, replace(quick, game=GameOptions(exact=True))),
         (CRF, replace(quick, training=replace(quick.training, batch_graphs=5))),
-        (StructuredProxyNetwork, quick),
+        (StructuredProxyNetwork, recipe_for(StructuredProxyNetwork, vars(quick))),
     ]
     for method, recipe in others:
         with pytest.raises(InputError, match="other seeds, settings, graphs or networks"):
-            method(recipe).fit(TRAIN, VAL, SHAPE, Replicas((0,)), tmp_path)
+            method(recipe).fit(TrainingRun(TRAIN, VAL, tmp_path), SHAPE, Replicas((0,)))
     again = CRF(replace(quick, training=replace(quick.training, max_epochs=3)))
-    again.fit(TRAIN, VAL, SHAPE, Replicas((0,)), tmp_path)  # a longer run goes on
+    again.fit(TrainingRun(TRAIN, VAL, tmp_path), SHAPE, Replicas((0,)))  # a longer run goes on
 
 
 def test_companions_of_a_diverging_replica_are_not_disturbed(tmp_path):
-    calm = CRF(RECIPE).fit(TRAIN, VAL, SHAPE, Replicas((1,)))
+    calm = CRF(RECIPE).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((1,)))
 
     class Steep(CRF):
         """The second replica's weights become infinite at once."""
@@ -195,11 +198,11 @@ def test_companions_of_a_diverging_replica_are_not_disturbed(tmp_path):
             return model
 
     with pytest.warns(DivergenceWarning, match="seed 2"):
-        pair = Steep(RECIPE).fit(TRAIN, VAL, SHAPE, Replicas((1, 2)), tmp_path)
+        pair = Steep(RECIPE).fit(TrainingRun(TRAIN, VAL, tmp_path), SHAPE, Replicas((1, 2)))
     for name, value in calm.tensors().items():
         assert_close(pair.tensors()[name][:1], value, rtol=1e-4, atol=1e-5)
     with pytest.warns(DivergenceWarning, match="seed 2"):  # a finished run that is opened again says it again
-        again = Steep(RECIPE).fit(TRAIN, VAL, SHAPE, Replicas((1, 2)), tmp_path)
+        again = Steep(RECIPE).fit(TrainingRun(TRAIN, VAL, tmp_path), SHAPE, Replicas((1, 2)))
     assert all(torch.equal(again.tensors()[name], value) for name, value in pair.tensors().items())
 
 
@@ -214,9 +217,8 @@ def test_the_paper_gives_crfs_their_own_rates():
 def test_features_as_they_are_cannot_label_nodes():
     with pytest.raises(OptionError, match="It can serve edges only"):
         CRF(replace(RECIPE, encoder=Identity())).build(Shape(5, 3), Replicas((0,)))
-    for changes in ({"objective": "guess"}, {"rounds": -1}, {"rounds": 1.5}):
-        with pytest.raises(OptionError):
-            replace(RECIPE, **changes)
+    with pytest.raises(OptionError, match="CRFRecipe: objective 'guess' is unknown"):
+        replace(RECIPE, objective="guess")
     for wrong in ({"exact": 1}, {"damping": 1.0}, {"max_sweeps": 0}):
         with pytest.raises(OptionError):
             GameOptions(**wrong)

@@ -2,25 +2,28 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
 from made_graphs import made_trees
+from made_recipes import recipe_for
 from torch.testing import assert_close
 
 import accord
 from accord.encoders import GCN, MLP, Noise
+from accord.errors import OptionError
 from accord.graphs import GraphBatch
-from accord.learning import PartOptions, Replicas, TrainingOptions
+from accord.learning import PartOptions, Replicas, TrainingOptions, TrainingRun
 from accord.learning.objectives._gmnn import InferenceObjective, known_labels, mean_of_neighbours
-from accord.methods import GMNN, GNN, Recipe, Shape
+from accord.methods import GMNN, GNN, GMNNRecipe, Shape
 
 TRAIN, VAL, TEST = made_trees(60, 0, states=3), made_trees(30, 1, states=3), made_trees(60, 2, states=3)
 SHAPE = Shape(3, 3)
-RECIPE = Recipe(
+RECIPE = GMNNRecipe(
     encoder=MLP(hidden=8),
-    edge_encoder=MLP(hidden=8),
-    edge_channels=8,
+    label_encoder=MLP(hidden=8),
+    label_channels=8,
     node=PartOptions(learning_rate=2e-2),
-    edge=PartOptions(learning_rate=2e-2),
+    label=PartOptions(learning_rate=2e-2),
     training=TrainingOptions(max_epochs=20, accelerator="cpu"),
 )
 
@@ -80,8 +83,8 @@ def test_the_inference_network_learns_from_the_label_network_too():
 
 
 def test_labels_of_neighbours_help_and_rounds_alternate():
-    alone = GNN(RECIPE).fit(TRAIN, VAL, SHAPE, Replicas((0, 1)))
-    both = GMNN(RECIPE).fit(TRAIN, VAL, SHAPE, Replicas((0, 1)))
+    alone = GNN(recipe_for(GNN, vars(RECIPE))).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0, 1)))
+    both = GMNN(RECIPE).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0, 1)))
     assert bool((accuracy(both, VAL) >= accuracy(alone, VAL)).all())  # each stage starts from what it has to beat
     assert accuracy(both, TEST).mean() > accuracy(alone, TEST).mean()
     assert [row["epoch"] for row in both.history] == list(range(0, 105, 5))
@@ -90,10 +93,16 @@ def test_labels_of_neighbours_help_and_rounds_alternate():
 
 
 def test_without_rounds_it_is_the_inference_network():
-    alone = GNN(RECIPE).fit(TRAIN, VAL, SHAPE, Replicas((0,)))
-    both = GMNN(replace(RECIPE, rounds=0)).fit(TRAIN, VAL, SHAPE, Replicas((0,)))
+    alone = GNN(recipe_for(GNN, vars(RECIPE))).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0,)))
+    both = GMNN(replace(RECIPE, rounds=0)).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0,)))
     batch = GraphBatch.collate(TEST)
     assert_close(both.node_logits(batch), alone.node_logits(batch))
+
+
+def test_rounds_are_whole_numbers():
+    for rounds in (-1, 1.5, True):
+        with pytest.raises(OptionError, match="GMNNRecipe: rounds"):
+            replace(RECIPE, rounds=rounds)
 
 
 def test_the_front_door_trains_saves_and_loads_it(tmp_path):

@@ -31,3 +31,10 @@ def test_the_game_is_played_on_portions_of_graphs():
 def test_dense_graphs_get_candidates_of_low_sharpness():
     assert preset_recipe("accord", "sage", benchmark="ppi-1").grid == DENSE_GRID
     assert preset_recipe("accord", "sage", benchmark="cora*").grid != DENSE_GRID
+
+
+@pytest.mark.parametrize("preset", ["accord", "paper"])
+@pytest.mark.parametrize("written", ["GCN", "GraphSAGE", "GCNII"])
+def test_encoders_are_found_whatever_their_case(preset, written):
+    assert preset_recipe(preset, written) == preset_recipe(preset, written.lower())
+    assert preset_recipe(preset, "gcn", written).edge_encoder == preset_recipe(preset, written).encoder

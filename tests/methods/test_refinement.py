@@ -7,21 +7,22 @@ from importlib import import_module
 import pytest
 import torch
 from made_graphs import made_trees
+from made_recipes import recipe_for
 from torch.testing import assert_close
 
 import accord
 from accord.encoders import GCN, MLP, LinearScorer
-from accord.errors import OptionError
+from accord.errors import InputTypeError, OptionError
 from accord.evaluation import graph_accuracy
 from accord.graphs import GraphBatch
 from accord.inference import eliminate_beliefs
-from accord.learning import PartOptions, RefinementOptions, Replicas, TrainingOptions
-from accord.methods import METHODS, Recipe, Shape, StructuredProxyNetwork
+from accord.learning import PartOptions, RefinementOptions, Replicas, TrainingOptions, TrainingRun
+from accord.methods import METHODS, Shape, SPNRecipe, StructuredProxyNetwork
 
 TRAIN, VAL, TEST = made_trees(60, 0, states=3), made_trees(30, 1, states=3), made_trees(60, 2, states=3)
 SHAPE = Shape(3, 3)
 MODULES = {"spn": "_spn", "gmnn": "_gmnn", "smooth": "_smoothing"}
-RECIPE = Recipe(
+RECIPE = SPNRecipe(
     encoder=MLP(hidden=8),
     edge_encoder=GCN(hidden=8),
     edge_channels=8,
@@ -41,8 +42,8 @@ def likelihood(model, graphs):
 
 
 def test_refinement_keeps_the_combination_and_never_loses_on_validation():
-    before = StructuredProxyNetwork(RECIPE, "graph").fit(TRAIN, VAL, SHAPE, Replicas((0, 1)))
-    after = StructuredProxyNetwork(REFINED, "graph").fit(TRAIN, VAL, SHAPE, Replicas((0, 1)))
+    before = StructuredProxyNetwork(RECIPE, "graph").fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0, 1)))
+    after = StructuredProxyNetwork(REFINED, "graph").fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0, 1)))
     for name, value in before.chosen.tensors().items():
         assert_close(after.chosen.tensors()[name], value)
     batch = GraphBatch.collate(VAL)
@@ -54,16 +55,18 @@ def test_refinement_keeps_the_combination_and_never_loses_on_validation():
 
 
 def test_the_game_raises_the_likelihood_of_the_training_labels():
-    before = StructuredProxyNetwork(RECIPE).fit(TRAIN, VAL, SHAPE, Replicas((0,)))
+    before = StructuredProxyNetwork(RECIPE).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0,)))
     options = RefinementOptions(learning_rate=5e-3, max_epochs=40)
     # Validation on the training graphs, so that what is kept is what the game has learned there.
-    after = StructuredProxyNetwork(replace(RECIPE, refinement=options)).fit(TRAIN, TRAIN, SHAPE, Replicas((0,)))
+    after = StructuredProxyNetwork(replace(RECIPE, refinement=options)).fit(
+        TrainingRun(TRAIN, TRAIN), SHAPE, Replicas((0,))
+    )
     assert likelihood(after, TRAIN) > likelihood(before, TRAIN)
 
 
 def test_without_the_proxy_the_game_starts_from_untrained_networks():
     alone = replace(REFINED, training=replace(RECIPE.training, max_epochs=0))
-    model = StructuredProxyNetwork(alone, "graph").fit(TRAIN, VAL, SHAPE, Replicas((0,)))
+    model = StructuredProxyNetwork(alone, "graph").fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0,)))
     assert not any("node_loss" in row for row in model.history)
     assert model.history[-1]["field_score"] > model.history[0]["node_score"]
     first = alone.grid.candidates()[0]  # untrained networks are no ground for a choice
@@ -82,14 +85,15 @@ def test_choices_after_training_are_deterministic_where_that_is_asked_for(method
     module = import_module(f"accord.methods.{MODULES[method]}")
     name = "choose_combination" if method == "spn" else "rank"
     monkeypatch.setattr(module, name, partial(noted, wrapped=getattr(module, name)))
-    recipe = replace(RECIPE, training=replace(RECIPE.training, max_epochs=1, deterministic=True))
-    METHODS[method](recipe, "graph").fit(TRAIN, VAL, SHAPE, Replicas((0,)))
+    training = replace(RECIPE.training, max_epochs=1, deterministic=True)
+    recipe = recipe_for(METHODS[method], vars(RECIPE) | {"training": training})
+    METHODS[method](recipe, "graph").fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0,)))
     assert seen and all(seen)
     assert not torch.are_deterministic_algorithms_enabled()
 
 
 def test_a_refined_run_that_was_stopped_goes_on(tmp_path):
-    whole = StructuredProxyNetwork(REFINED).fit(TRAIN, VAL, SHAPE, Replicas((0,)))
+    whole = StructuredProxyNetwork(REFINED).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0,)))
     rows = 0
 
     class Stop(Exception):
@@ -102,9 +106,9 @@ def test_a_refined_run_that_was_stopped_goes_on(tmp_path):
             raise Stop
 
     with pytest.raises(Stop):
-        StructuredProxyNetwork(REFINED).fit(TRAIN, VAL, SHAPE, Replicas((0,)), tmp_path, stop)
+        StructuredProxyNetwork(REFINED).fit(TrainingRun(TRAIN, VAL, tmp_path, stop), SHAPE, Replicas((0,)))
     assert rows == 9  # what the second stage starts from is told once more
-    again = StructuredProxyNetwork(REFINED).fit(TRAIN, VAL, SHAPE, Replicas((0,)), tmp_path)
+    again = StructuredProxyNetwork(REFINED).fit(TrainingRun(TRAIN, VAL, tmp_path), SHAPE, Replicas((0,)))
     assert again.history == whole.history
     assert all(torch.equal(again.tensors()[name], value) for name, value in whole.tensors().items())
 
@@ -117,7 +121,7 @@ def test_the_front_door_refines_and_remembers_it(tmp_path):
     assert torch.equal(again.predict(TEST[0]), model.predict(TEST[0]))
     with pytest.raises(OptionError, match="method 'gnn' has no refinement"):
         accord.NodeClassifier("gnn", refine=True).fit(TRAIN, VAL)
-    with pytest.raises(OptionError, match="the recipe must not ask for it"):
+    with pytest.raises(InputTypeError, match="the recipe is a SPNRecipe, but a CRFRecipe is needed"):
         accord.NodeClassifier("crf", recipe=REFINED).fit(TRAIN, VAL)
     for wrong in ({"learning_rate": 0.0}, {"learning_rate": "x"}, {"max_epochs": -1}):
         with pytest.raises(OptionError):

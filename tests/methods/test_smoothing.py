@@ -7,15 +7,14 @@ from torch.testing import assert_close
 import accord
 from accord.encoders import MLP
 from accord.graphs import GraphBatch
-from accord.learning import PartOptions, Replicas, TrainingOptions
-from accord.methods import GNN, Recipe, Shape, SmoothedGNN
+from accord.learning import PartOptions, Replicas, TrainingOptions, TrainingRun
+from accord.methods import GNN, GNNRecipe, Shape, SmoothedGNN
 from accord.methods._smoothing import CANDIDATES, smooth
 
 TRAIN, VAL, TEST = made_trees(60, 0, states=3), made_trees(30, 1, states=3), made_trees(60, 2, states=3)
 SHAPE = Shape(3, 3)
-RECIPE = Recipe(
+RECIPE = GNNRecipe(
     encoder=MLP(hidden=8),
-    edge_encoder=MLP(hidden=8),
     node=PartOptions(learning_rate=2e-2),
     training=TrainingOptions(max_epochs=20, accelerator="cpu"),
 )
@@ -34,8 +33,8 @@ def test_a_round_mixes_in_the_normalised_neighbours():
 
 
 def test_each_replica_chooses_its_own_and_never_loses_on_validation():
-    alone = GNN(RECIPE).fit(TRAIN, VAL, SHAPE, Replicas((0, 1, 2)))
-    model = SmoothedGNN(RECIPE).fit(TRAIN, VAL, SHAPE, Replicas((0, 1, 2)))
+    alone = GNN(RECIPE).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0, 1, 2)))
+    model = SmoothedGNN(RECIPE).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0, 1, 2)))
     for graphs, may_lose in ((VAL, False), (TEST, True)):
         batch = GraphBatch.collate(graphs)
         gain = (model.labels(batch) == batch.y).double().mean(-1) - (alone.labels(batch) == batch.y).double().mean(-1)

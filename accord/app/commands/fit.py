@@ -160,8 +160,8 @@ def evaluate_once(model: NodeClassifier, data: Benchmark, run: Run, extra: Extra
 
 def _announce(data: Benchmark, model: NodeClassifier, run: Run, console: Console) -> None:
     recipe = model.resolve_recipe()
-    encoders = [recipe.encoder, getattr(recipe, "edge_encoder", recipe.encoder)]
-    kinds = " and ".join(dict.fromkeys(encoder.kind for encoder in encoders))
+    networks = [getattr(recipe, name, None) for name in ("encoder", "edge_encoder", "label_encoder")]
+    kinds = " and ".join(dict.fromkeys(network.kind for network in networks if network is not None))
     counts = f"{len(data.train)} training, {len(data.val)} validation, {len(data.test)} test graphs"
     console.print(
         f"[bold]{data.name}[/]: {counts}; "

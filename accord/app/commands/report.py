@@ -11,7 +11,7 @@ from accord.app.runs import CASES, CURVES, METRICS, REPORT, RESULTS, Run, flatte
 from accord.app.scores import score_rows
 from accord.drawing import DARK, LIGHT, Theme, draw_case, draw_curves, draw_reliability, page
 from accord.evaluation import EDGE, NODE, Case, Scores
-from accord.learning import Row
+from accord.learning import HistoryRow
 
 RIGHT = {"node": "nodes that are right", "graph": "graphs with every node right"}
 SCORED_BY = {  # what a curve's score says, by its name in the metrics
@@ -47,7 +47,7 @@ def write_report(run: Run) -> Path:
     return path
 
 
-def _curves_caption(rows: Sequence[Row], level: str) -> str:
+def _curves_caption(rows: Sequence[HistoryRow], level: str) -> str:
     shown = dict.fromkeys(key.removesuffix("_score") for row in rows for key in row if key.endswith("_score"))
     said = [SCORED_BY[name].format(right=RIGHT[level]) for name in shown]
     return f"Scores: {'; '.join(said)}. Dots mark what was kept: each at its best."

@@ -14,7 +14,7 @@ from accord.experiments import (
     reproduce_ppi,
     reproduce_run_time,
 )
-from accord.learning import Row
+from accord.learning import HistoryRow
 
 TABLES: dict[str, Callable[..., str]] = {
     "citation": reproduce_citation,
@@ -41,7 +41,7 @@ def reproduce_table(
         raise OptionError(f"reproduce {table}: only table methods has rows to choose from. Leave --method out.")
     options: dict[str, Any] = {name: tuple(values) for name, values in chosen.items() if values}
 
-    def announce(job: str, row: Row | None) -> None:
+    def announce(job: str, row: HistoryRow | None) -> None:
         if row is None:
             messages.print(f"[bold]{job}[/]")
         elif row["epoch"] % 50 == 0:

@@ -12,7 +12,7 @@ from torch_geometric.nn import GATConv, GCN2Conv, GCNConv, SAGEConv
 from accord.encoders import GAT, GCN, GCNII, EncoderSpec, GraphSAGE
 from accord.errors import OptionError
 from accord.graphs import GraphBatch
-from accord.methods import Recipe
+from accord.methods import PairRecipe
 
 EDGE_DROPOUT = 0.5  # before the edge scorer, as in the paper's recipe
 
@@ -83,7 +83,7 @@ class PlainTraining:
     """
 
     def __init__(
-        self, recipe: Recipe, num_states: int, portions: Sequence[Sequence[Data]], task: int | None, device: str
+        self, recipe: PairRecipe, num_states: int, portions: Sequence[Sequence[Data]], task: int | None, device: str
     ) -> None:
         self.batches = [self._ready(GraphBatch.collate(list(portion)), task, device) for portion in portions]
         inputs, channels = int(portions[0][0].x.shape[1]), recipe.edge_channels

@@ -13,16 +13,15 @@ import warnings
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import torch
 from lightning.fabric import Fabric
-from torch_geometric.data import Data
 
 from accord._memory import available_memory, is_out_of_memory, peak_memory, release_memory
-from accord.learning.training._loop import CHECKPOINT, Report, Row, Trainer, stands_alone
+from accord.learning.training._loop import CHECKPOINT, Trainer, stands_alone
 from accord.learning.training._options import TrainingOptions
 from accord.learning.training._replicas import Replicas, copy_of, learned
+from accord.learning.training._run import HistoryRow, TrainingRun
 from accord.learning.training._update import Objective
 
 PLANNED_FROM = 16  # replicas; fewer are simply tried
@@ -36,15 +35,20 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Job:
-    """All that a training run needs but the replicas."""
+    """All that the training loop needs.
+
+    Args:
+        objective: what is to be learned.
+        replicas: seeds and tasks.
+        options: how to train.
+        run: graphs, checkpoint folder and callback.
+        trained: whether the parts come trained, so that training must beat what they are.
+    """
 
     objective: Objective
     replicas: Replicas
     options: TrainingOptions
-    train: Sequence[Data]
-    validation: Sequence[Data]
-    folder: Path | None = None
-    report: Report | None = None
+    run: TrainingRun
     trained: bool = False
 
     def for_chunk(self, chunk: Chunk) -> "Job":
@@ -52,31 +56,31 @@ class Job:
         part = copy.copy(self.objective)
         places = torch.tensor(chunk)
         part.parts = {name: copy_of(module, places) for name, module in self.objective.parts.items()}
-        folder = None if self.folder is None else self.folder / f"replicas-{chunk[0]}-{chunk[-1]}"
-        return replace(self, objective=part, replicas=self.replicas.subset(chunk), folder=folder)
+        run = self.run.stage(f"replicas-{chunk[0]}-{chunk[-1]}")
+        return replace(self, objective=part, replicas=self.replicas.subset(chunk), run=run)
 
     @property
     def device(self) -> torch.device:
         """Where it will be trained."""
         return Fabric(accelerator=self.options.accelerator, devices=1).device
 
-    def run(self) -> Trainer:
-        """Train."""
-        trainer = Trainer(self.objective, self.replicas, self.options, self.folder, self.report, self.trained)
-        trainer.fit(self.train, self.validation)
+    def execute(self) -> Trainer:
+        """Train all replicas at once."""
+        trainer = Trainer(self.objective, self.replicas, self.options, self.trained)
+        trainer.fit(self.run)
         return trainer
 
 
-def train_in_chunks(job: Job) -> tuple[list[Row], torch.device]:
+def train_in_chunks(job: Job) -> tuple[list[HistoryRow], torch.device]:
     """Train all replicas of a job in place, in as many chunks as memory asks for.
 
     Returns:
-        A row of numbers for every look at validation data, over all replicas; and where the parts are now.
+        A row of numbers for every evaluation, over all replicas; and where the parts are now.
     """
     if job.options.devices > 1 or job.replicas.count == 1 or not stands_alone(job.objective):
-        trainer = job.run()
+        trainer = job.execute()
         return trainer.history, trainer.fabric.device
-    waiting, done = deque(_plan(job)), list[tuple[Chunk, list[Row]]]()
+    waiting, done = deque(_plan(job)), list[tuple[Chunk, list[HistoryRow]]]()
     device = torch.device("cpu")
     while waiting:
         chunk = waiting.popleft()
@@ -98,16 +102,19 @@ def train_in_chunks(job: Job) -> tuple[list[Row], torch.device]:
     return merge_histories(done), device
 
 
-def _train_chunk(job: Job, chunk: Chunk, done: list[tuple[Chunk, list[Row]]]) -> tuple[list[Row], torch.device]:
+def _train_chunk(
+    job: Job, chunk: Chunk, done: list[tuple[Chunk, list[HistoryRow]]]
+) -> tuple[list[HistoryRow], torch.device]:
     """Train one chunk; the networks of the whole job take what was learned, or stay as they were."""
 
-    def follow(row: Row) -> None:
-        if job.report is not None:
-            job.report(merge_histories([*done, (chunk, [row])])[-1] | {"epoch": row["epoch"]})
+    def follow(row: HistoryRow) -> None:
+        if job.run.report is not None:
+            job.run.report(merge_histories([*done, (chunk, [row])])[-1] | {"epoch": row["epoch"]})
 
     if len(chunk) < job.replicas.count:
-        part = replace(job.for_chunk(chunk), report=follow)
-        trainer = part.run()
+        part = job.for_chunk(chunk)
+        part = replace(part, run=replace(part.run, report=follow))
+        trainer = part.execute()
         _take_back(job.objective, part.objective, torch.tensor(chunk))
         return trainer.history, trainer.fabric.device
     parts = job.objective.parts.values()
@@ -116,7 +123,7 @@ def _train_chunk(job: Job, chunk: Chunk, done: list[tuple[Chunk, list[Row]]]) ->
     # Parts that are moved leave their old values behind; others would overwrite them.
     start = [value.clone() if value.device.type == device.type else value for value in start]
     try:
-        trainer = job.run()
+        trainer = job.execute()
     except BaseException:
         for value, old in zip((v for part in parts for v in learned(part).values()), start, strict=True):
             value.grad, value.data = None, old
@@ -136,11 +143,11 @@ def _take_back(whole: Objective, part: Objective, places: torch.Tensor) -> None:
 def _plan(job: Job) -> list[Chunk]:
     """Chunks that should fit; those of an interrupted run, where there is one."""
     count = job.replicas.count
-    if job.folder is not None and (job.folder / PLAN).exists():
-        chunks: list[Chunk] = json.loads((job.folder / PLAN).read_text())
+    if job.run.folder is not None and (job.run.folder / PLAN).exists():
+        chunks: list[Chunk] = json.loads((job.run.folder / PLAN).read_text())
         if sorted(place for chunk in chunks for place in chunk) == list(range(count)):
             return chunks
-    resuming = job.folder is not None and (job.folder / CHECKPOINT).exists()
+    resuming = job.run.folder is not None and (job.run.folder / CHECKPOINT).exists()
     size = count if count < PLANNED_FROM or resuming else fitting_replicas(job)
     pieces = math.ceil(count / size)
     cuts = [round(piece * count / pieces) for piece in range(pieces + 1)]
@@ -150,9 +157,9 @@ def _plan(job: Job) -> list[Chunk]:
 
 
 def _write_plan(job: Job, chunks: list[Chunk]) -> None:
-    if job.folder is not None and len(chunks) > 1:
-        job.folder.mkdir(parents=True, exist_ok=True)
-        (job.folder / PLAN).write_text(json.dumps(chunks))
+    if job.run.folder is not None and len(chunks) > 1:
+        job.run.folder.mkdir(parents=True, exist_ok=True)
+        (job.run.folder / PLAN).write_text(json.dumps(chunks))
 
 
 def fitting_replicas(job: Job) -> int:
@@ -184,23 +191,24 @@ def fitting_replicas(job: Job) -> int:
 
 def _probe(job: Job, few: int) -> None:
     """Train a few replicas for a moment, on what takes most."""
-    graphs = list(job.train)
+    graphs = list(job.run.train)
     if job.options.batch_graphs == 1:  # an update takes one graph: the largest decides
         graphs = [max(graphs, key=lambda graph: graph.num_nodes + graph.num_edges)]
     options = replace(job.options, max_epochs=PROBE_EPOCHS, evaluate_every=1, patience=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of divergence, say: the run itself will tell
-        replace(job.for_chunk(list(range(few))), options=options, train=graphs, folder=None, report=None).run()
+        run = TrainingRun(graphs, job.run.validation)
+        replace(job.for_chunk(list(range(few))), options=options, run=run).execute()
 
 
-def merge_histories(done: Sequence[tuple[Chunk, list[Row]]]) -> list[Row]:
+def merge_histories(done: Sequence[tuple[Chunk, list[HistoryRow]]]) -> list[HistoryRow]:
     """Rows of several chunks as one: means over all replicas; a chunk that has ended counts with its last row."""
     merged = []
     for epoch in sorted({row["epoch"] for _, history in done for row in history}):
         latest = [(len(chunk), [row for row in history if row["epoch"] <= epoch][-1:]) for chunk, history in done]
         rows = [(weight, found[0]) for weight, found in latest if found]
         names = dict.fromkeys(name for _, row in rows for name in row if name != "epoch")
-        row: Row = {"epoch": epoch}
+        row: HistoryRow = {"epoch": epoch}
         for name in names:
             known = [(weight, one[name]) for weight, one in rows if name in one]
             row[name] = sum(weight * value for weight, value in known) / sum(weight for weight, _ in known)

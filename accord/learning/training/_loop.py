@@ -22,12 +22,11 @@ from accord.learning.training._cuda_graphs import CudaGraphs, Result
 from accord.learning.training._divergence import finite_replicas, forget_momentum, warn_of_divergence
 from accord.learning.training._options import TrainingOptions
 from accord.learning.training._replicas import Replicas, cut, is_stacked, learned
+from accord.learning.training._run import HistoryRow, Report, TrainingRun
 from accord.learning.training._snapshots import Snapshots
 from accord.learning.training._torch_settings import FABRIC_PRECISIONS, determinism, product_precision
 from accord.learning.training._update import Objective, Updater
 
-Row = dict[str, float]
-Report = Callable[[Row], None]
 CHECKPOINT = "checkpoint.safetensors"
 COURSE = ("batch_graphs", "evaluate_every", "patience", "clip_norm", "precision")  # options that shape a run's course
 LEAVING_SHARE = 0.25  # of the replicas in the batch must have finished before these leave: it costs a fresh start
@@ -53,24 +52,16 @@ class Trainer:
         objective: what is to be learned.
         replicas: seeds and tasks.
         options: how to train.
-        folder: where to keep a checkpoint.
-        report: called with a row of numbers at every look at validation data.
         trained: whether the parts come trained, so that training must beat what they are.
     """
 
     def __init__(
-        self,
-        objective: Objective,
-        replicas: Replicas,
-        options: TrainingOptions,
-        folder: Path | None = None,
-        report: Report | None = None,
-        trained: bool = False,
+        self, objective: Objective, replicas: Replicas, options: TrainingOptions, trained: bool = False
     ) -> None:
         self.objective, self.replicas, self.options = objective, replicas, options
-        self.path = None if folder is None else folder / CHECKPOINT
-        self.report = report
-        self.history: list[Row] = []
+        self.path: Path | None = None  # of the checkpoint
+        self.report: Report | None = None
+        self.history: list[HistoryRow] = []
         strategy = "ddp" if options.devices > 1 else "auto"
         self.fabric = Fabric(
             accelerator=options.accelerator,
@@ -98,11 +89,13 @@ class Trainer:
         """One for each part."""
         return self.updater.optimisers
 
-    def fit(self, train: Sequence[Data], validation: Sequence[Data]) -> None:
+    def fit(self, run: TrainingRun) -> None:
         """Train, then put the best parameters of every replica in place."""
-        held_out = self._place(GraphBatch.collate(validation))
-        self.fingerprint = fingerprint_graphs([*train, *validation])
-        batches = self.batches(train)
+        self.path = None if run.folder is None else run.folder / CHECKPOINT
+        self.report = run.report
+        held_out = self._place(GraphBatch.collate(run.validation))
+        self.fingerprint = fingerprint_graphs([*run.train, *run.validation])
+        batches = self.batches(run.train)
         self._resume()
         options, device = self.options, self.fabric.device
         with determinism(options.deterministic), product_precision(options.precision), kept_memory(device):
@@ -249,7 +242,7 @@ class Trainer:
         for name, value in values.items():
             known = self.last.setdefault(name, torch.full((self.replicas.count,), torch.nan, dtype=torch.float64))
             known[self.present[running]] = value[running]
-        row: Row = {"epoch": self.epoch, **{name: _mean(self.last[name]) for name in values}}
+        row: HistoryRow = {"epoch": self.epoch, **{name: _mean(self.last[name]) for name in values}}
         self.history.append(row)
         if self.report is not None and self.fabric.is_global_zero:
             self.report(row)

@@ -12,7 +12,7 @@ from learning.training_cases import SHAPE, TRAIN, VAL
 from torch.testing import assert_close
 
 from accord._memory import available_memory, is_out_of_memory, peak_memory
-from accord.learning import Replicas, Trainer, TrainingOptions
+from accord.learning import Replicas, Trainer, TrainingOptions, TrainingRun
 from accord.learning.training import _chunks
 from accord.methods import StructuredProxyNetwork
 
@@ -25,7 +25,8 @@ EACH, FIXED = 10, 200  # bytes a replica and for all, on a made-up machine
 
 
 def fit(folder=None, seeds=SEEDS, report=None, recipe=RECIPE):
-    return StructuredProxyNetwork(recipe, "node").fit(TRAIN[:8], VAL[:6], SHAPE, Replicas(seeds), folder, report)
+    run = TrainingRun(TRAIN[:8], VAL[:6], folder, report)
+    return StructuredProxyNetwork(recipe, "node").fit(run, SHAPE, Replicas(seeds))
 
 
 def same(left, right):
@@ -41,14 +42,14 @@ def same(left, right):
 @pytest.fixture
 def small_memory(monkeypatch):
     """Room for seven replicas; the sizes of chunks that were trained."""
-    sizes, run = [], _chunks.Job.run
+    sizes, execute = [], _chunks.Job.execute
 
     def noted(job):
         if job.options.max_epochs == 12:
             sizes.append(job.replicas.count)
-        return run(job)
+        return execute(job)
 
-    monkeypatch.setattr(_chunks.Job, "run", noted)
+    monkeypatch.setattr(_chunks.Job, "execute", noted)
     monkeypatch.setattr(_chunks, "available_memory", lambda device: (FIXED + 7.5 * EACH) / _chunks.SHARE)
     monkeypatch.setattr(_chunks, "peak_memory", measured_by_count)
     return sizes
@@ -86,7 +87,7 @@ def test_one_measurement_is_enough_on_a_gpu_where_even_its_upper_bound_fits(monk
         measured.append(device.type)
         return FIXED + 2 * EACH
 
-    job = _chunks.Job(None, Replicas(SEEDS), RECIPE.training, TRAIN, VAL)
+    job = _chunks.Job(None, Replicas(SEEDS), RECIPE.training, TrainingRun(TRAIN, VAL))
     monkeypatch.setattr(_chunks, "peak_memory", peak)
     for device, free, calls in (("cuda", 10**6, 1), ("cuda", 1000, 2), ("cpu", 10**6, 2)):
         monkeypatch.setattr(_chunks.Job, "device", torch.device(device))

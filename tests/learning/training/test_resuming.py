@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ from accord.learning import (
     write_checkpoint,
 )
 
-TESTS = os.path.dirname(os.path.dirname(__file__))
+TESTS = str(Path(__file__).parents[2])
 
 
 def test_interrupted_runs_go_on_as_if_nothing_had_happened(tmp_path):
@@ -34,9 +35,11 @@ def test_interrupted_runs_go_on_as_if_nothing_had_happened(tmp_path):
 def test_killed_runs_resume_to_the_same_result(tmp_path):
     script = (
         "import sys, time, json; from pathlib import Path; sys.path[:0] = json.loads(sys.argv[2])\n"
-        "from learning.training_cases import StructuredProxyNetwork, TRAIN, VAL, SHAPE, Replicas, with_training\n"
+        "from learning.training_cases import StructuredProxyNetwork, TRAIN, VAL, SHAPE, with_training\n"
+        "from accord.learning import Replicas, TrainingRun\n"
         "method = StructuredProxyNetwork(with_training(checkpoint_every=1), 'graph')\n"
-        "method.fit(TRAIN, VAL, SHAPE, Replicas((0,)), Path(sys.argv[1]), lambda row: time.sleep(0.3))\n"
+        "run = TrainingRun(TRAIN, VAL, Path(sys.argv[1]), lambda row: time.sleep(0.3))\n"
+        "method.fit(run, SHAPE, Replicas((0,)))\n"
     )
     paths = json.dumps([TESTS])
     process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path), paths])

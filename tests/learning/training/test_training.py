@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -21,6 +22,7 @@ from learning.training_cases import (
     same,
     with_training,
 )
+from made_recipes import recipe_for
 from torch.testing import assert_close
 from torch_geometric.data import Data
 
@@ -38,7 +40,7 @@ from accord.learning import (
 from accord.learning.training import _loop
 from accord.methods import GNN, StructuredProxyNetwork
 
-TESTS = os.path.dirname(os.path.dirname(__file__))
+TESTS = str(Path(__file__).parents[2])
 
 
 def test_learning_lowers_the_loss_and_joint_labels_pay():
@@ -52,7 +54,7 @@ def test_learning_lowers_the_loss_and_joint_labels_pay():
 
 
 def test_the_gnn_alone_is_the_node_network_of_the_spn():
-    alone, joint = fit(method=GNN), fit()
+    alone, joint = fit(recipe_for(GNN, vars(RECIPE)), method=GNN), fit()
     same(alone.tensors(), {k: v for k, v in joint.tensors().items() if k.startswith("node/")}, rtol=0, atol=0)
 
 
@@ -155,10 +157,10 @@ def test_several_processes_share_the_graphs_and_agree(tmp_path):
     script = tmp_path / "two.py"
     script.write_text(
         "import sys, torch; from pathlib import Path; sys.path[:0] = [sys.argv[1]]\n"
-        "from learning.training_cases import StructuredProxyNetwork, TRAIN, VAL, SHAPE, Replicas, with_training\n"
-        "from accord.learning import write_checkpoint\n"
+        "from learning.training_cases import StructuredProxyNetwork, TRAIN, VAL, SHAPE, with_training\n"
+        "from accord.learning import Replicas, TrainingRun, write_checkpoint\n"
         "method = StructuredProxyNetwork(with_training(devices=2, max_epochs=10), 'graph')\n"
-        "model, group = method.fit(TRAIN, VAL, SHAPE, Replicas((0,))), torch.distributed\n"
+        "model, group = method.fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0,))), torch.distributed\n"
         "path = Path(sys.argv[2]) / f'{group.get_rank()}.safetensors'\n"
         "write_checkpoint(path, model.tensors(), {'world': group.get_world_size()})\n"
     )

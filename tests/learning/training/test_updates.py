@@ -11,10 +11,10 @@ from torch.testing import assert_close
 from accord.encoders import GAT, GCN, GCNII, GraphSAGE, LinearScorer, Noise
 from accord.errors import OptionError
 from accord.graphs import GraphBatch
-from accord.learning import PartOptions, ProxyObjective, Replicas, Trainer, TrainingOptions, learned
+from accord.learning import PartOptions, ProxyObjective, Replicas, Trainer, TrainingOptions, TrainingRun, learned
 from accord.learning.training._cuda_graphs import CudaGraphs
 from accord.learning.training._update import Updater
-from accord.methods import Recipe, Shape, StructuredProxyNetwork
+from accord.methods import Shape, SPNRecipe, StructuredProxyNetwork
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 REPLICAS = Replicas((3, 4), 1)
@@ -27,7 +27,7 @@ ENCODERS = [
 
 
 def recipe_for(encoder, **training):
-    return Recipe(
+    return SPNRecipe(
         encoder=encoder,
         edge_encoder=encoder,
         edge_channels=8,
@@ -72,7 +72,7 @@ def test_tf32_is_a_setting_of_the_run_alone(monkeypatch):
     before = torch.get_float32_matmul_precision()
     options = TrainingOptions(max_epochs=1, accelerator="cpu", precision="tf32")
     trainer = Trainer(objective_for(ENCODERS[0]), REPLICAS, options)
-    trainer.fit(TRAIN, VAL)
+    trainer.fit(TrainingRun(TRAIN, VAL))
     assert set(seen) == {"high"} and torch.get_float32_matmul_precision() == before
     assert trainer.fabric._precision.precision == "32-true"
     with pytest.raises(OptionError, match="precision"):
@@ -98,7 +98,7 @@ def test_replayed_training_equals_plain_training(encoder, precision):
         )
         objective = objective_for(encoder)
         trainer = Trainer(objective, REPLICAS, options)
-        trainer.fit(graphs, VAL)
+        trainer.fit(TrainingRun(graphs, VAL))
         found.append((weights(objective), trainer.history))
         if cuda_graphs:
             assert trainer.graphs.works and len(trainer.graphs._graphs) == 5 + 2, "updates, scores, check of weights"
@@ -122,5 +122,5 @@ def test_features_with_few_non_zeros_can_be_recorded():
         graph.x = torch.nn.functional.pad(graph.x, (0, 300))
     objective = objective_for(GCN(hidden=8, dropout=0.3, input_dropout=0.3), shape=Shape(303, 3))
     trainer = Trainer(objective, REPLICAS, TrainingOptions(max_epochs=4, accelerator="cuda"))
-    trainer.fit(graphs, graphs)
+    trainer.fit(TrainingRun(graphs, graphs))
     assert trainer.graphs.works

@@ -104,23 +104,27 @@ def data_shape(
 
 
 def common_feature_names(graphs: Sequence[Data]) -> list[str] | None:
-    """The names of the feature columns, where all graphs carry the same ones; None where none carries any."""
-    found = [graph.get("feature_names") for graph in graphs]
-    if all(names is None for names in found):
-        return None
-    first = found[0]
-    for number, (names, graph) in enumerate(zip(found, graphs, strict=True)):
-        if names is None or list(names) != list(first or ()):
-            raise GraphError(
-                f"NodeClassifier.fit: feature_names of graph {number} differ from those of graph 0. Give all graphs "
-                "the same columns in the same order."
-            )
+    """The names of the feature columns that graphs carry; None where none carries any.
+
+    Graphs without names are matched by position.
+    """
+    first: list[str] | None = None
+    for number, graph in enumerate(graphs):
+        if graph.get("feature_names") is None:
+            continue
+        names = [str(name) for name in graph.feature_names]
         if len(names) != graph.x.shape[1] or len(set(names)) != len(names):
             raise GraphError(
                 f"NodeClassifier.fit: graph {number} has {len(names)} feature_names ({len(set(names))} different) for "
                 f"{graph.x.shape[1]} feature columns. Name each column once."
             )
-    return [str(name) for name in first or ()]
+        if first is not None and names != first:
+            raise GraphError(
+                f"NodeClassifier.fit: feature_names of graph {number} differ from those of the graphs before it. Give "
+                "all graphs the same columns in the same order."
+            )
+        first = names
+    return first
 
 
 def check_truth(batch: GraphBatch, shape: Shape, where: str) -> None:

@@ -45,7 +45,8 @@ def ego_networks(data: Data, nodes: Tensor | Sequence[int]) -> list[Data]:
         One graph per node, with both directions of every edge, sorted by source, and without self-loops or
         repeats. The ego node comes first, then its neighbours in ascending order. `x`, `y` and `edge_attr`
         are carried over where the graph has them (an edge given in one direction only has its attributes in
-        both), `node_id` holds the nodes' numbers in `data`, `centre` the position of the ego node: 0.
+        both), and so is `feature_names`. `node_id` holds the nodes' numbers in `data`, `centre` the position of the
+        ego node: 0.
     """
     return _cut(data, _check_nodes(nodes), "ego_networks")
 
@@ -147,6 +148,8 @@ def _slice(data: Data, members: Tensor, edge_index: Tensor, columns: Tensor) -> 
             ego[key] = values.index_select(0, index.to(values.device))
     ego.node_id = members.to(device)
     ego.centre = 0
+    if "feature_names" in data:
+        ego.feature_names = data.feature_names
     if ego.x is None:
         ego.num_nodes = members.numel()  # nothing else tells PyG how many nodes there are
     return ego

@@ -1,4 +1,4 @@
-"""A user's data folder: train, and if there are any val and test, each a folder of graphs."""
+"""Reader of a data folder: train/, and optionally val/ and test/, each a folder of graphs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,20 +14,23 @@ from accord.errors import DataNotFoundError, GraphError
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FolderBenchmark(Benchmark):
-    """Somebody's own graphs; `val` and `test` may be empty."""
+    """Graphs of a user's data folder; `val` and `test` may be empty."""
+
+    feature_names: list[str] | None  # None if no graph names its features
 
 
 def read_folder(path: str | Path) -> FolderBenchmark:
-    """Read `train/`, and where they are there `val/` and `test/`, each with graphs as `read_graph` reads them.
+    """Read `train/`, and `val/` and `test/` if they exist, each a folder of graphs as `read_graph` reads them.
 
-    Where labels are names, the states are the names that occur in training, sorted.
+    If labels are names, the states are the names in the training graphs, sorted. Graphs that name their features
+    must have the same names in the same order; graphs without names are matched by position.
     """
     folder = Path(path)
     if not folder.is_dir():
         raise DataNotFoundError(f"{folder}: there is no such folder. Give one with train/ in it, and val/ and test/.")
     if not (folder / "train").is_dir():
         raise DataNotFoundError(
-            f"{folder}: has no folder train/. Put the training graphs there ({FORMS}), and if you have them others "
+            f"{folder}: has no folder train/. Put the training graphs there ({FORMS}). Validation and test graphs go "
             "into val/ and test/."
         )
     raw = {name: _read_split(folder / name) for name in ("train", "val", "test")}
@@ -47,6 +50,7 @@ def read_folder(path: str | Path) -> FolderBenchmark:
         level="node",
         counted="edges",
         source=f"files of {folder.resolve().name}",
+        feature_names=_feature_names(everything),
         label_names=names,
         task_names=first.task_names if "task_names" in first else None,
     )
@@ -57,7 +61,7 @@ def _read_split(path: Path) -> list[RawGraph]:
 
 
 def _check_alike(graphs: Iterable[tuple[RawGraph, Data]]) -> None:
-    """All graphs have the same features and label columns, or it is said which differ."""
+    """Raise an error unless all graphs have the same number of features and of label columns."""
     first: tuple[RawGraph, Data] | None = None
     for raw, graph in graphs:
         if first is None:
@@ -70,6 +74,22 @@ def _check_alike(graphs: Iterable[tuple[RawGraph, Data]]) -> None:
                 raise GraphError(
                     f"{raw.path}: has {own} {what}, but {first[0].path} has {other}. All graphs need the same columns."
                 )
+
+
+def _feature_names(graphs: Iterable[tuple[RawGraph, Data]]) -> list[str] | None:
+    """The feature names that all graphs with names share; None if no graph has any."""
+    first: tuple[RawGraph, list[str]] | None = None
+    for raw, graph in graphs:
+        if "feature_names" not in graph:
+            continue
+        first = first or (raw, graph.feature_names)
+        for column, (own, other) in enumerate(zip(graph.feature_names, first[1], strict=True)):
+            if own != other:
+                raise GraphError(
+                    f"{raw.path}: feature {column} is {own!r}, but {first[0].path} has {other!r} there. All graphs "
+                    "need the same feature columns in the same order."
+                )
+    return None if first is None else first[1]
 
 
 def _tasks(graph: Data) -> int | None:

@@ -1,4 +1,4 @@
-"""Readers of users' graphs: .npz, .json, or a folder with nodes.csv and edges.csv. Nothing read can run code."""
+"""Readers of graph files: .npz, .json, or a folder with nodes.csv and edges.csv. No reader executes code."""
 
 import json
 import zipfile
@@ -11,28 +11,34 @@ import torch
 from torch_geometric.data import Data
 
 from accord.datasets._sparse import dense_rows
-from accord.datasets.readers._raw import BIGGEST, RawGraph, find_label_names
+from accord.datasets.readers._raw import MAX_INTEGER, RawGraph, find_label_names
 from accord.datasets.readers._tables import is_table_folder, read_tables
 from accord.errors import DataNotFoundError, GraphError
 
 FORMS = ".npz, .json, or a folder with nodes.csv and edges.csv"
-SPARSE = ("x_indptr", "x_indices", "x_shape")
+GRAPH_ARRAYS = ("x", "edge_index", "y", "edge_attr", "node_id")
+SPARSE_ARRAYS = ("x_indptr", "x_indices", "x_shape")
+FEATURE_NAMES = "feature_names"
 
 
 def read_graph(path: str | Path, label_names: Sequence[str] | None = None, with_labels: bool = True) -> Data:
     """Read one graph.
 
     `.npz`: arrays `x` [nodes, features] (or CSR: `x_indptr`, `x_indices`, `x_shape`, `x_data`), `edge_index`
-    [2, edges], and if you like `y` [nodes] or [nodes, tasks], `edge_attr` [edges, attributes], `node_id` [nodes].
-    `.json`: an object with the same names and nested lists; null is a missing label.
+    [2, edges]; optional `y` [nodes] or [nodes, tasks], `edge_attr` [edges, attributes], `node_id` [nodes] and
+    `feature_names` [features].
+    `.json`: an object with the same keys and nested lists; null is a missing label.
     A folder: `nodes.csv` with `id`, feature columns, and `label` (or `label_*` for several tasks); `edges.csv` with
-    `source`, `target`, and attribute columns. An empty label is a missing one.
+    `source`, `target`, and attribute columns. An empty label is a missing label.
+
+    Feature names (the feature columns of nodes.csv, or `feature_names`) become the graph's `feature_names`, a list
+    of str; a file without names gives a graph without them.
 
     Args:
         path: the file or folder.
-        label_names: names of the states, where labels are names; None: the file's own names, sorted, which the
-            graph then carries as `label_names`.
-        with_labels: False ignores labels, known or not.
+        label_names: names of the states, if labels are names; None takes the names in the file, sorted, and stores
+            them in the graph's `label_names`.
+        with_labels: False ignores the labels.
     """
     raw = read_raw(Path(path))
     if not with_labels or label_names is not None:
@@ -41,7 +47,7 @@ def read_graph(path: str | Path, label_names: Sequence[str] | None = None, with_
 
 
 def read_graphs(path: str | Path, label_names: Sequence[str] | None = None, with_labels: bool = True) -> list[Data]:
-    """Read one graph, or all graphs of a folder in the order of their names; see `read_graph`."""
+    """Read one graph, or all graphs of a folder in the order of their file names; see `read_graph`."""
     raws = [read_raw(entry) for entry in graph_entries(Path(path))]
     if not with_labels or label_names is not None:
         return [raw.to_data(label_names, with_labels) for raw in raws]
@@ -49,7 +55,7 @@ def read_graphs(path: str | Path, label_names: Sequence[str] | None = None, with
 
 
 def graph_entries(path: Path) -> list[Path]:
-    """The graphs at a path: itself, or what the folder holds, sorted by name; hidden files do not count."""
+    """The graphs at a path: the path itself, or the entries of a folder, sorted by name, without hidden files."""
     if not path.is_dir() or is_table_folder(path):
         return [path]
     entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
@@ -59,7 +65,7 @@ def graph_entries(path: Path) -> list[Path]:
 
 
 def read_raw(path: Path) -> RawGraph:
-    """Read a graph's arrays, labels as they are written."""
+    """Read the arrays of a graph; labels stay as the file has them."""
     if path.is_dir():
         if is_table_folder(path):
             return read_tables(path)
@@ -73,9 +79,9 @@ def read_raw(path: Path) -> RawGraph:
 
 def _read_npz(path: Path) -> RawGraph:
     try:
-        # Opened here, because numpy leaves a broken archive open.
+        # Opened here, because numpy does not close a broken archive.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            wanted = (*ARRAYS, *SPARSE, "x_data")
+            wanted = (*GRAPH_ARRAYS, *SPARSE_ARRAYS, "x_data", FEATURE_NAMES)
             arrays = {name: archive[name] for name in wanted if name in archive.files}
             held = list(archive.files)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
@@ -83,14 +89,14 @@ def _read_npz(path: Path) -> RawGraph:
             f"{path}: cannot be read as an .npz file of plain arrays ({error}). Write it with numpy.savez; text needs "
             "dtype=str, not object."
         ) from error
-    if "x" not in arrays and all(name in arrays for name in SPARSE):
+    if "x" not in arrays and all(name in arrays for name in SPARSE_ARRAYS):
         arrays["x"] = _dense(path, arrays)
-    return _assemble(path, arrays, held)
+    return _assemble(path, arrays, held, arrays.get(FEATURE_NAMES))
 
 
 def _dense(path: Path, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Features that are written as a compressed sparse row matrix."""
-    indptr, indices, shape = (_integers(path, name, arrays[name]).ravel() for name in SPARSE)
+    """Features of a compressed sparse row matrix."""
+    indptr, indices, shape = (_integers(path, name, arrays[name]).ravel() for name in SPARSE_ARRAYS)
     data = arrays.get("x_data")
     fits = (
         len(shape) == 2
@@ -104,7 +110,8 @@ def _dense(path: Path, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     )
     if not fits:
         raise GraphError(
-            f"{path}: {', '.join(SPARSE)} and x_data do not make a sparse matrix. Take them from SciPy's csr_matrix."
+            f"{path}: {', '.join(SPARSE_ARRAYS)} and x_data do not make a sparse matrix. Take them "
+            "from SciPy's csr_matrix."
         )
     values = None if data is None else torch.from_numpy(data.astype(np.float32))
     rows, columns = shape.tolist()
@@ -117,18 +124,18 @@ def _read_json(path: Path) -> RawGraph:
     except json.JSONDecodeError as error:
         raise GraphError(f"{path}, line {error.lineno}: is not valid json ({error.msg}). Correct it there.") from error
     except UnicodeDecodeError as error:
-        raise GraphError(f"{path}: is not text in UTF-8 ({error}). Save it again as such.") from error
+        raise GraphError(f"{path}: is not text in UTF-8 ({error}). Save it again in UTF-8.") from error
     if not isinstance(content, dict):
         raise GraphError(
             f'{path}: holds a {type(content).__name__}. Write an object: {{"x": [[..]], "edge_index": ..}}.'
         )
     held = {name: value for name, value in content.items() if value is not None}
-    arrays = {name: _array(path, name, held[name]) for name in ARRAYS if name in held}
-    return _assemble(path, arrays, list(content))
+    arrays = {name: _array(path, name, held[name]) for name in GRAPH_ARRAYS if name in held}
+    return _assemble(path, arrays, list(content), held.get(FEATURE_NAMES))
 
 
 def _array(path: Path, name: str, value: Any) -> np.ndarray:
-    """A nested list as an array; labels may hold null and text."""
+    """A nested list as an array; labels may contain null and text."""
     if name == "y":
         return _label_array(path, value)
     try:
@@ -152,7 +159,7 @@ def _label_array(path: Path, value: Any) -> np.ndarray:
     return np.array([-1 if cell is None else cell for cell in flat]).reshape(cells.shape)
 
 
-def _assemble(path: Path, arrays: Mapping[str, np.ndarray], held: Sequence[str]) -> RawGraph:
+def _assemble(path: Path, arrays: Mapping[str, np.ndarray], held: Sequence[str], feature_names: Any) -> RawGraph:
     for name in ("x", "edge_index"):
         if name not in arrays:
             raise GraphError(
@@ -175,13 +182,14 @@ def _assemble(path: Path, arrays: Mapping[str, np.ndarray], held: Sequence[str])
         labels=labels if labels is None or labels.dtype.kind == "U" else _integers(path, "y", labels),
         edge_attr=attributes,
         node_id=_integers(path, "node_id", arrays["node_id"]) if "node_id" in arrays else None,
+        feature_names=feature_names,
     )
 
 
 def _integers(path: Path, name: str, values: np.ndarray) -> np.ndarray:
-    """Whole numbers as int64, also where they are written as floats."""
+    """Whole numbers as int64; floats are accepted if they are whole."""
     if values.dtype.kind == "f" and bool((values == np.round(values)).all()):
-        whole: np.ndarray = np.clip(values, -BIGGEST, BIGGEST).astype(np.int64)
+        whole: np.ndarray = np.clip(values, -MAX_INTEGER, MAX_INTEGER).astype(np.int64)
         return whole
     if values.dtype.kind not in "iu":
         raise GraphError(f"{path}: {name} has type {values.dtype}, but whole numbers are needed.")
@@ -197,5 +205,4 @@ def _with_own_names(raws: Sequence[RawGraph]) -> list[Data]:
     return graphs
 
 
-ARRAYS = ("x", "edge_index", "y", "edge_attr", "node_id")
 READERS: dict[str, Callable[[Path], RawGraph]] = {".npz": _read_npz, ".json": _read_json}

@@ -1,5 +1,6 @@
-"""A graph as its file has it, and how it becomes a PyG `Data` once it is known what its labels mean."""
+"""The arrays of one graph file, and their conversion to a PyG `Data` once the meaning of the labels is known."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,35 +12,36 @@ from torch_geometric.data import Data
 from accord.errors import GraphError
 from accord.graphs import check_edge_index, check_features
 
-MAX_STATES = 1_000_000  # a larger number is no state but a slip: an id, or a measurement
-BIGGEST = 2.0**62  # whole number that float and int64 both hold
-SHOWN_NAMES = 12  # in messages; a list of hundreds helps nobody
+MAX_STATES = 1_000_000  # a larger label is a mistake: an id, or a measurement
+MAX_INTEGER = 2.0**62  # float and int64 both hold it
+SHOWN_NAMES = 12  # names listed in a message
 
 
 @dataclass(frozen=True, eq=False)
 class RawGraph:
-    """Arrays of one file; labels are whole numbers, or text that may stand for numbers or for names."""
+    """Arrays of one file. Labels are whole numbers, or text that stands for numbers or for names."""
 
     path: Path
     x: np.ndarray  # [nodes, features]
     edge_index: np.ndarray  # [2, columns]
     labels: np.ndarray | None = None  # [nodes] or [nodes, tasks], int64 (-1 = missing) or str ("" = missing)
     edge_attr: np.ndarray | None = None  # [columns, attributes]
-    node_id: np.ndarray | None = None  # [nodes]: who a node is, across graphs
-    node_names: Sequence[str] | None = None  # what the file calls its nodes
-    task_names: Sequence[str] | None = None  # what the file calls its columns of labels
-    lines: Sequence[int] | None = None  # line of each node in its file
+    node_id: np.ndarray | None = None  # [nodes]: identifies a node across graphs
+    feature_names: Sequence[str] | None = None  # names of the columns of x
+    node_names: Sequence[str] | None = None  # names of the nodes
+    task_names: Sequence[str] | None = None  # names of the columns of labels
+    lines: Sequence[int] | None = None  # line of each node in the file
 
     def place(self, node: int) -> str:
-        """Where a node is written, for messages."""
+        """Where a node stands in the file, for error messages."""
         return f"{self.path}, node {node}" if self.lines is None else f"{self.path}, line {self.lines[node]}"
 
     def to_data(self, label_names: Sequence[str] | None, with_labels: bool = True) -> Data:
-        """Check everything and turn labels into states.
+        """Check all arrays and turn labels into states.
 
         Args:
             label_names: names of the states; None where labels are numbers.
-            with_labels: False leaves labels away, whatever they are.
+            with_labels: False leaves the labels out.
         """
         where = str(self.path)
         x = check_features(torch.from_numpy(np.ascontiguousarray(self.x, dtype=np.float32)), len(self.x), where)
@@ -52,6 +54,8 @@ class RawGraph:
         if self.node_id is not None:
             self._check_rows(self.node_id, "node_id")
             data.node_id = torch.from_numpy(self.node_id)
+        if self.feature_names is not None:
+            data.feature_names = check_feature_names(self.feature_names, x.shape[1], where)
         if self.node_names is not None:
             data.node_names = list(self.node_names)
         if self.task_names is not None:
@@ -67,8 +71,8 @@ class RawGraph:
             limit = MAX_STATES if label_names is None else len(label_names)
             bad = np.argwhere((states < -1) | (states >= limit))
             if len(bad):
-                slip = f"states are numbered from 0, at most to {limit - 1}"
-                allowed = slip if label_names is None else f"there are states 0 to {limit - 1}"
+                numbered = f"states are numbered from 0, at most to {limit - 1}"
+                allowed = numbered if label_names is None else f"there are states 0 to {limit - 1}"
                 raise GraphError(
                     f"{self.place(int(bad[0][0]))}: the label is {labels[tuple(bad[0])]}, but {allowed}, and -1 stands "
                     "for a missing label. Correct it, or leave it empty."
@@ -102,9 +106,9 @@ class RawGraph:
 
 
 def label_states(labels: np.ndarray, label_names: Sequence[str] | None) -> np.ndarray | str:
-    """States of labels, or the first label that is none.
+    """The states of the labels, or the first label that names no state.
 
-    Whole numbers are states already; text is looked up among the names, or read as a number where there are none.
+    Whole numbers are states. Text is looked up in `label_names`, or read as a number if there are no names.
     """
     if labels.dtype.kind != "U":
         return labels.astype(np.int64)
@@ -120,9 +124,9 @@ def label_states(labels: np.ndarray, label_names: Sequence[str] | None) -> np.nd
 
 
 def whole_numbers(labels: np.ndarray) -> np.ndarray | str:
-    """Text as whole numbers ("2", "2.0"; "" is -1), or the first text that is none.
+    """Text as whole numbers ("2", "2.0"; "" is -1), or the first text that is not a whole number.
 
-    Numbers that are far too large ("1e30") are cut to what an integer holds, which is still no state.
+    Numbers that int64 cannot hold ("1e30") are clipped; the result is still too large for a state.
     """
     distinct, inverse = np.unique(labels, return_inverse=True)
     numbers = []
@@ -133,12 +137,12 @@ def whole_numbers(labels: np.ndarray) -> np.ndarray | str:
             return str(text)
         if not number.is_integer():
             return str(text)
-        numbers.append(int(np.clip(number, -BIGGEST, BIGGEST)))
+        numbers.append(int(np.clip(number, -MAX_INTEGER, MAX_INTEGER)))
     return np.array(numbers, dtype=np.int64)[inverse].reshape(labels.shape)
 
 
 def find_label_names(graphs: Sequence[RawGraph]) -> list[str] | None:
-    """Names of the states, sorted; None where every label is a whole number, or there is none."""
+    """Names of the states, sorted; None if every label is a whole number, or no graph has labels."""
     texts = [graph.labels for graph in graphs if graph.labels is not None and graph.labels.dtype.kind == "U"]
     if all(isinstance(whole_numbers(labels), np.ndarray) for labels in texts):
         return None
@@ -148,7 +152,24 @@ def find_label_names(graphs: Sequence[RawGraph]) -> list[str] | None:
     return sorted(found - {""})
 
 
+def check_feature_names(names: object, num_features: int, where: str) -> list[str]:
+    """Return the names, stripped, if there is one for each feature and no two are equal."""
+    given = names.tolist() if isinstance(names, np.ndarray) else names
+    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
+        raise GraphError(f"{where}: feature_names must be a list of strings, one for each column of x.")
+    # Interned: thousands of graphs with the same wide header then share the text.
+    found = [sys.intern(str(name).strip()) for name in given]
+    if len(found) != num_features:
+        raise GraphError(
+            f"{where}: there are {len(found)} feature_names for {num_features} features. Give one for each column of x."
+        )
+    if len(set(found)) < len(found):
+        repeated = next(name for name in found if found.count(name) > 1)
+        raise GraphError(f"{where}: the feature name {repeated!r} occurs twice. Rename one of the two.")
+    return found
+
+
 def list_names(names: Sequence[str]) -> str:
-    """Names in one line, cut short where there are many."""
+    """Names in one line; a long list is cut."""
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
     return ", ".join(names[:SHOWN_NAMES]) + more

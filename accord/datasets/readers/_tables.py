@@ -1,4 +1,4 @@
-"""Graphs as two tables: a folder with nodes.csv and edges.csv."""
+"""Reader of graphs as two tables: a folder with nodes.csv and edges.csv."""
 
 import csv
 from collections.abc import Sequence
@@ -10,12 +10,14 @@ import numpy as np
 from accord.datasets.readers._raw import RawGraph
 from accord.errors import DataNotFoundError, GraphError
 
-NODES, EDGES = "nodes.csv", "edges.csv"
+NODES_FILE, EDGES_FILE = "nodes.csv", "edges.csv"
+NODE_COLUMNS = ("id", "node_id", "label")  # columns of nodes.csv that are not features
+LABEL_PREFIX = "label_"  # columns with this prefix are labels, one for each task
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells of a csv file as text, with the line that each row came from."""
+    """Cells of a csv file as text, with the line number of each row."""
 
     path: Path
     header: list[str]
@@ -23,25 +25,25 @@ class Table:
     lines: list[int]
 
     def column(self, name: str) -> list[str]:
-        """One column's cells, without surrounding blanks."""
-        place = self.header.index(name)
-        return [row[place].strip() for row in self.rows]
+        """The cells of one column, stripped."""
+        position = self.header.index(name)
+        return [row[position].strip() for row in self.rows]
 
     def numbers(self, names: Sequence[str]) -> np.ndarray:
-        """Some columns as finite numbers [rows, columns]."""
+        """The named columns as finite numbers [rows, columns]."""
         if not names:
             return np.empty((len(self.rows), 0), dtype=np.float32)
-        places = [self.header.index(name) for name in names]
-        cells = [[row[place] for place in places] for row in self.rows]
+        positions = [self.header.index(name) for name in names]
+        cells = [[row[position] for position in positions] for row in self.rows]
         try:
-            values = np.array(cells, dtype=np.str_).reshape(len(cells), len(places)).astype(np.float32)
+            values = np.array(cells, dtype=np.str_).reshape(len(cells), len(positions)).astype(np.float32)
         except ValueError:
             values = np.full((1, 1), np.nan, dtype=np.float32)
         if not np.isfinite(values).all():
-            self._complain(cells, names)
+            self._raise_bad_cell(cells, names)
         return values
 
-    def _complain(self, cells: list[list[str]], names: Sequence[str]) -> None:
+    def _raise_bad_cell(self, cells: list[list[str]], names: Sequence[str]) -> None:
         for row, line in zip(cells, self.lines, strict=True):
             for cell, name in zip(row, names, strict=True):
                 if not _is_finite(cell):
@@ -53,20 +55,20 @@ class Table:
 
 
 def is_table_folder(path: Path) -> bool:
-    """Whether a folder is one graph, not a folder of graphs."""
-    return (path / NODES).is_file() or (path / EDGES).is_file()
+    """Whether a folder is one graph rather than a folder of graphs."""
+    return (path / NODES_FILE).is_file() or (path / EDGES_FILE).is_file()
 
 
 def read_tables(folder: Path) -> RawGraph:
     """Read nodes.csv (id, label or label_*, node_id, features) and edges.csv (source, target, attributes)."""
-    nodes = read_table(folder / NODES, ["id"])
-    edges = read_table(folder / EDGES, ["source", "target"])
+    nodes = read_table(folder / NODES_FILE, ["id"])
+    edges = read_table(folder / EDGES_FILE, ["source", "target"])
     names = nodes.column("id")
     number = _number_nodes(nodes, names)
-    label_columns = [name for name in nodes.header if name == "label" or name.startswith("label_")]
-    features = [name for name in nodes.header if name not in ("id", "node_id", *label_columns)]
+    label_columns = [name for name in nodes.header if name == "label" or name.startswith(LABEL_PREFIX)]
+    features = [name for name in nodes.header if is_feature_column(name)]
     if not features:
-        raise GraphError(f"{nodes.path}: has no feature columns beside {', '.join(nodes.header)}. Add at least one.")
+        raise GraphError(f"{nodes.path}: has no feature columns besides {', '.join(nodes.header)}. Add at least one.")
     x = nodes.numbers(features)
     attributes = [name for name in edges.header if name not in ("source", "target")]
     ends = [[_find_node(edges, row, name, number) for row in range(len(edges.rows))] for name in ("source", "target")]
@@ -78,23 +80,31 @@ def read_tables(folder: Path) -> RawGraph:
         labels=None if not label_columns else labels[:, 0] if len(label_columns) == 1 else labels,
         edge_attr=edges.numbers(attributes) if attributes else None,
         node_id=_whole(nodes, "node_id") if "node_id" in nodes.header else None,
+        feature_names=features,
         node_names=names,
-        task_names=[name.removeprefix("label_") for name in label_columns] if len(label_columns) > 1 else None,
+        task_names=[name.removeprefix(LABEL_PREFIX) for name in label_columns] if len(label_columns) > 1 else None,
         lines=nodes.lines,
     )
+
+
+def is_feature_column(name: str) -> bool:
+    """Whether a column of nodes.csv is a feature."""
+    return name not in NODE_COLUMNS and not name.startswith(LABEL_PREFIX)
 
 
 def read_table(path: Path, required: Sequence[str]) -> Table:
     """Read a csv file with a header line; blank lines are skipped."""
     if not path.is_file():
-        hint = " A graph without edges needs one with the line `source,target` alone." if path.name == EDGES else ""
-        raise DataNotFoundError(f"{path.parent}: has no {path.name}.{hint} A graph is two files, {NODES} and {EDGES}.")
+        hint = " For a graph without edges, write the line `source,target` only." if path.name == EDGES_FILE else ""
+        raise DataNotFoundError(
+            f"{path.parent}: has no {path.name}.{hint} A graph is two files, {NODES_FILE} and {EDGES_FILE}."
+        )
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
             read = [(row, reader.line_num) for row in reader if row]
     except (csv.Error, UnicodeDecodeError) as error:
-        raise GraphError(f"{path}: cannot be read as a csv file in UTF-8 ({error}). Save it again as such.") from error
+        raise GraphError(f"{path}: cannot be read as a csv file in UTF-8 ({error}). Save it in UTF-8.") from error
     if not read:
         raise GraphError(f"{path}: is empty. Its first line must name the columns, {','.join(required)} among them.")
     header = [name.strip() for name in read[0][0]]
@@ -111,8 +121,8 @@ def read_table(path: Path, required: Sequence[str]) -> Table:
 def _check_header(path: Path, header: list[str], required: Sequence[str]) -> None:
     missing = [name for name in required if name not in header]
     if missing:
-        other = next((mark for mark in (";", "\t", "|") if mark in header[0]), None)
-        hint = f"Columns seem to be divided by {other!r}: use commas." if other else "Add or rename a column."
+        other = next((separator for separator in (";", "\t", "|") if separator in header[0]), None)
+        hint = f"Columns seem to be separated by {other!r}: use commas." if other else "Add or rename a column."
         raise GraphError(f"{path}, line 1: there is no column {', '.join(missing)} in {', '.join(header)}. {hint}")
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
@@ -120,13 +130,13 @@ def _check_header(path: Path, header: list[str], required: Sequence[str]) -> Non
 
 
 def _number_nodes(nodes: Table, names: list[str]) -> dict[str, int]:
-    """Place of each node in the table; ids are unique."""
+    """Row of each node in the table by its id; ids are unique."""
     number: dict[str, int] = {}
-    for place, name in enumerate(names):
-        first = number.setdefault(name, place)
-        if first != place:
+    for row, name in enumerate(names):
+        first = number.setdefault(name, row)
+        if first != row:
             raise GraphError(
-                f"{nodes.path}, line {nodes.lines[place]}: the id {name!r} is taken already by line "
+                f"{nodes.path}, line {nodes.lines[row]}: the id {name!r} is already used in line "
                 f"{nodes.lines[first]}. Give every node an id of its own."
             )
     return number
@@ -136,8 +146,8 @@ def _find_node(edges: Table, row: int, column: str, number: dict[str, int]) -> i
     name = edges.rows[row][edges.header.index(column)].strip()
     if name not in number:
         raise GraphError(
-            f"{edges.path}, line {edges.lines[row]}: {column} {name!r} is no id of {NODES}. Add the node or remove the "
-            "edge."
+            f"{edges.path}, line {edges.lines[row]}: {column} {name!r} is not an id in {NODES_FILE}. Add the node "
+            "or remove the edge."
         )
     return number[name]
 

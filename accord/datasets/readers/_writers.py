@@ -1,4 +1,4 @@
-"""Writers of graphs, in the forms that `read_graph` reads."""
+"""Writers of graph files in the forms that `read_graph` reads."""
 
 import csv
 import json
@@ -10,8 +10,9 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data
 
-from accord.datasets.readers._graphs import ARRAYS, FORMS
-from accord.datasets.readers._tables import EDGES, NODES
+from accord.datasets.readers._graphs import FEATURE_NAMES, FORMS, GRAPH_ARRAYS
+from accord.datasets.readers._raw import check_feature_names
+from accord.datasets.readers._tables import EDGES_FILE, LABEL_PREFIX, NODES_FILE, is_feature_column
 from accord.errors import GraphError
 
 
@@ -19,38 +20,55 @@ def write_graph(graph: Data, path: str | Path, label_names: Sequence[str] | None
     """Write one graph: `.npz`, `.json`, or (no suffix) a folder with nodes.csv and edges.csv.
 
     Args:
-        graph: with `x` and `edge_index`; `y`, `edge_attr` and `node_id` go along.
-        path: the suffix says in what form.
-        label_names: write these instead of the numbers of the states.
+        graph: with `x` and `edge_index`; `y`, `edge_attr`, `node_id` and `feature_names` are written if present.
+        path: its suffix decides the form.
+        label_names: written in place of the state numbers.
     """
     path = Path(path)
-    arrays = {name: graph[name].detach().cpu() for name in ARRAYS if isinstance(graph.get(name), Tensor)}
+    arrays = {name: graph[name].detach().cpu() for name in GRAPH_ARRAYS if isinstance(graph.get(name), Tensor)}
     if "x" not in arrays or "edge_index" not in arrays:
         raise GraphError("write_graph: the graph has no x or no edge_index. Set both; edge_index may be empty.")
     labels = None if "y" not in arrays else _name(arrays["y"].numpy(), label_names)
+    names = _feature_names(graph)
     if path.suffix == ".npz":
         path.parent.mkdir(parents=True, exist_ok=True)
         stored: dict[str, Any] = {name: tensor.numpy() for name, tensor in arrays.items()}
-        np.savez_compressed(path, **(stored | ({} if labels is None else {"y": labels})))
+        stored |= {} if labels is None else {"y": labels}
+        np.savez_compressed(path, **(stored | ({} if names is None else {FEATURE_NAMES: np.array(names, np.str_)})))
     elif path.suffix == ".json":
         path.parent.mkdir(parents=True, exist_ok=True)
         listed = {name: tensor.tolist() for name, tensor in arrays.items()}
-        path.write_text(json.dumps(listed | ({} if labels is None else {"y": labels.tolist()})) + "\n")
+        listed |= {} if labels is None else {"y": labels.tolist()}
+        path.write_text(json.dumps(listed | ({} if names is None else {FEATURE_NAMES: names})) + "\n")
     elif not path.suffix:
-        _write_tables(path, arrays, labels)
+        _write_tables(path, arrays, labels, names)
     else:
         raise GraphError(f"write_graph: {path}: graphs are not written to {path.suffix} files. Choose {FORMS}.")
+
+
+def _feature_names(graph: Data) -> list[str] | None:
+    names = graph.get(FEATURE_NAMES)
+    return None if names is None else check_feature_names(names, graph.x.shape[-1], "write_graph")
 
 
 def _name(states: np.ndarray, label_names: Sequence[str] | None) -> np.ndarray:
     if label_names is None:
         return states
-    table = np.array([*label_names, ""], dtype=np.str_)  # the last stands for -1, a missing label
+    table = np.array([*label_names, ""], dtype=np.str_)  # the last entry is for -1, a missing label
     named: np.ndarray = table[states]
     return named
 
 
-def _write_tables(folder: Path, arrays: dict[str, Tensor], labels: np.ndarray | None) -> None:
+def _write_tables(
+    folder: Path, arrays: dict[str, Tensor], labels: np.ndarray | None, feature_names: list[str] | None
+) -> None:
+    names = [f"x{column}" for column in range(arrays["x"].shape[1])] if feature_names is None else feature_names
+    taken = next((name for name in names if not is_feature_column(name)), None)
+    if taken is not None:
+        raise GraphError(
+            f"write_graph: {folder / NODES_FILE}: the feature name {taken!r} is the name of another column. Rename the "
+            "feature, or write .npz or .json."
+        )
     folder.mkdir(parents=True, exist_ok=True)
     x = arrays["x"].tolist()
     columns: dict[str, list[Any]] = {"id": list(range(len(x)))}
@@ -59,17 +77,19 @@ def _write_tables(folder: Path, arrays: dict[str, Tensor], labels: np.ndarray | 
     if labels is not None:
         cells = np.where(labels == -1, "", labels.astype(np.str_)) if labels.dtype.kind != "U" else labels
         tasks = (
-            {"label": cells} if cells.ndim == 1 else {f"label_{task}": cells[:, task] for task in range(cells.shape[1])}
+            {"label": cells}
+            if cells.ndim == 1
+            else {f"{LABEL_PREFIX}{task}": cells[:, task] for task in range(cells.shape[1])}
         )
         columns |= {name: column.tolist() for name, column in tasks.items()}
-    columns |= {f"x{place}": [row[place] for row in x] for place in range(arrays["x"].shape[1])}
-    _write_csv(folder / NODES, columns)
+    columns |= {name: [row[column] for row in x] for column, name in enumerate(names)}
+    _write_csv(folder / NODES_FILE, columns)
     source, target = arrays["edge_index"].tolist()
     columns = {"source": source, "target": target}
     if "edge_attr" in arrays:
         attributes = arrays["edge_attr"].reshape(len(source), -1)
-        columns |= {f"a{place}": attributes[:, place].tolist() for place in range(attributes.shape[1])}
-    _write_csv(folder / EDGES, columns)
+        columns |= {f"a{column}": attributes[:, column].tolist() for column in range(attributes.shape[1])}
+    _write_csv(folder / EDGES_FILE, columns)
 
 
 def _write_csv(path: Path, columns: dict[str, list[Any]]) -> None:

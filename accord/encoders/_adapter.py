@@ -1,4 +1,4 @@
-"""Any PyTorch Geometric module as an encoder: one copy for each replica, its randomness made repeatable."""
+"""Any PyTorch Geometric module as an encoder: one copy for each replica, with repeatable randomness."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from accord.encoders._encoder import Encoder, EncoderSpec
-from accord.encoders.replica._initial import derive_seed
-from accord.encoders.replica._noise import Noise
+from accord.encoders.replica import Noise, derive_seed
 from accord.errors import InputTypeError, OptionError
 from accord.graphs import GraphBatch
 
@@ -19,15 +18,15 @@ Factory = Callable[[int, int], nn.Module]
 
 @dataclass(frozen=True)
 class Adapter(EncoderSpec):
-    """Wraps modules that are called as module(x, edge_index), both directions of each edge included.
+    """Wraps modules that are called as module(x, edge_index); edge_index has both directions of each edge.
 
-    A module that is random in training mode draws from torch's generators, which are seeded for it and put back
-    afterwards. Such encoders are as good as built-in ones but run one replica after the other, and cannot be saved.
+    A module that is random in training mode draws from torch's generators, which are seeded before and restored after
+    the call. An adapted encoder runs one replica after the other, and cannot be saved.
 
     Args:
-        module: `factory(in_channels, out_channels)` that makes a module; or a ready module, for one replica.
-        pass_graph: also pass `batch=`, which graph each node belongs to; needed by modules that pool or normalise.
-        pass_edge_attr: also pass `edge_attr=`, a row for each direction.
+        module: a function `factory(in_channels, out_channels)` that makes a module, or a module, for one replica.
+        pass_graph: also pass `batch=`, the graph number of each node; needed by modules that pool or normalise.
+        pass_edge_attr: also pass `edge_attr=`, one row for each direction.
     """
 
     module: Factory | nn.Module
@@ -35,13 +34,13 @@ class Adapter(EncoderSpec):
     pass_edge_attr: bool = False
 
     def build(self, in_channels: int, out_channels: int, seeds: Sequence[int]) -> "AdaptedEncoder":
-        """One copy per seed, its initial weights drawn from that seed."""
+        """Build one copy per seed, with initial weights from that seed."""
         return AdaptedEncoder(self, in_channels, out_channels, seeds)
 
     def to_config(self) -> dict[str, Any]:
-        """There is none: code cannot be written to JSON."""
+        """Not possible: code cannot be written to JSON."""
         raise OptionError(
-            "Adapter: a model with an adapted module cannot be saved, because its code cannot be written down. "
+            "Adapter: a model with an adapted module cannot be saved, because JSON cannot hold its code. "
             "Use a built-in encoder, or save the module's state_dict yourself."
         )
 
@@ -53,12 +52,12 @@ class AdaptedEncoder(Encoder):
         super().__init__(in_channels, out_channels, len(seeds))
         self.spec = spec
         self.replicas = nn.ModuleList(_make(spec.module, in_channels, out_channels, list(seeds)))
-        for place, module in enumerate(self.replicas):
+        for replica, module in enumerate(self.replicas):
             for parameter in module.parameters():
-                parameter.replica = place  # type: ignore[attr-defined]  # it has no replica axis to tell by
+                parameter.replica = replica  # type: ignore[attr-defined]  # it has no replica axis
 
     def encode(self, batch: GraphBatch, noise: Noise | None) -> Tensor:
-        """Run the copies one by one."""
+        """Run the copies one after the other."""
         arcs = batch.topology.arcs
         edge_index = batch.cached("edge_index", lambda: torch.stack([arcs.source, arcs.target]))
         more: dict[str, Tensor] = {}
@@ -66,7 +65,10 @@ class AdaptedEncoder(Encoder):
             more["batch"] = batch.topology.graph
         if self.spec.pass_edge_attr:
             if batch.edge_attr is None:
-                raise OptionError("Adapter: pass_edge_attr is set, but the graphs have no edge_attr.")
+                raise OptionError(
+                    "Adapter: pass_edge_attr is set, but the graphs have no edge_attr. Set data.edge_attr, or leave "
+                    "the option out."
+                )
             more["edge_attr"] = batch.edge_attr.repeat(2, 1)
         self.train(noise is not None)
         seeds = [0] * self.num_replicas if noise is None else noise.seeds.tolist()
@@ -90,7 +92,7 @@ class AdaptedEncoder(Encoder):
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Torch's generators start from `seed` inside and are put back afterwards."""
+    """Seed torch's generators inside the block, and restore them afterwards."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
@@ -100,7 +102,7 @@ def _make(module: object, in_channels: int, out_channels: int, seeds: list[int])
     if isinstance(module, nn.Module):
         if len(seeds) > 1:
             raise OptionError(
-                f"Adapter: a ready module can serve one replica, not {len(seeds)}. "
+                f"Adapter: a module can serve one replica, not {len(seeds)}. "
                 "Pass a function factory(in_channels, out_channels) that makes a new one."
             )
         return [module]

@@ -1,4 +1,4 @@
-"""What every encoder is: graphs in, one representation for each node and replica out."""
+"""The interface of encoders: graphs in, one representation for each node and replica out."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from accord.encoders._spec import Spec
-from accord.encoders.replica._noise import Noise
+from accord.encoders.replica import Noise
 from accord.errors import GraphError, OptionError
 from accord.graphs import GraphBatch
 
 
 class Encoder(nn.Module, ABC):
-    """A built encoder; its parameters carry a leading replica axis."""
+    """A built encoder; its parameters have a leading replica axis."""
 
     def __init__(self, in_channels: int, out_channels: int, num_replicas: int) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Encoder(nn.Module, ABC):
 
         Args:
             batch: the graphs.
-            noise: randomness of a training step; None for evaluation, without any.
+            noise: randomness of a training step; None for evaluation.
 
         Returns:
             [nodes, replicas, out_channels].
@@ -49,16 +49,16 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def encode(self, batch: GraphBatch, noise: Noise | None) -> Tensor:
-        """As `forward`, on inputs that fit."""
+        """As `forward`, for inputs that have been checked."""
 
 
 class EncoderSpec(Spec, ABC):
-    """What an encoder shall be; `build` makes one."""
+    """Specification of an encoder; `build` makes one."""
 
     @abstractmethod
     def build(self, in_channels: int, out_channels: int, seeds: Sequence[int]) -> Encoder:
-        """Draw initial weights for one replica per seed.
+        """Build an encoder with initial weights for one replica per seed.
 
-        Two encoders built from the same seed start with the same weights where their layers have the same
-        names and shapes: give node and edge encoders different seeds.
+        Layers of the same name and shape get the same initial weights from the same seed, so give node and edge
+        encoders different seeds.
         """

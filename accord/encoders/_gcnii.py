@@ -9,11 +9,16 @@ from torch import Tensor, nn
 
 from accord.encoders._encoder import Encoder, EncoderSpec
 from accord.encoders._spec import ACTIVATIONS
-from accord.encoders.replica import _initial
-from accord.encoders.replica._inputs import Features
-from accord.encoders.replica._linear import ReplicaLayerNorm, ReplicaLinear, replica_linear
-from accord.encoders.replica._noise import Noise
-from accord.encoders.replica._operators import Operator, gcn_operator
+from accord.encoders.replica import (
+    Features,
+    Noise,
+    Operator,
+    ReplicaLayerNorm,
+    ReplicaLinear,
+    gcn_operator,
+    glorot_weights,
+    replica_linear,
+)
 from accord.graphs import GraphBatch
 
 
@@ -23,14 +28,14 @@ class GCNII(EncoderSpec):
 
     Args:
         hidden: channels of all convolutions.
-        layers: how many convolutions.
+        layers: number of convolutions.
         alpha: weight of the first representation in every layer.
-        theta: how much a layer's weight departs from the identity: log(theta / layer + 1).
+        theta: sets how far a layer's weight is from the identity: log(theta / layer + 1).
         dropout: before every convolution and before the last linear map.
         input_dropout: on the features.
         normalisation: None, or "layer" after every convolution.
         skip: add each convolution's input to its output.
-        shared_weights: one weight for the neighbours and the first representation, or one for each.
+        shared_weights: one weight for both the neighbours and the first representation; False gives each its own.
         activation: after every convolution.
     """
 
@@ -47,7 +52,7 @@ class GCNII(EncoderSpec):
     activation: str = "relu"
 
     def build(self, in_channels: int, out_channels: int, seeds: Sequence[int]) -> "GCNIIEncoder":
-        """One replica per seed."""
+        """Build an encoder with one replica per seed."""
         return GCNIIEncoder(self, in_channels, out_channels, seeds)
 
 
@@ -90,8 +95,8 @@ class GCNIILayer(nn.Module):
         self.alpha = spec.alpha
         self.beta = math.log(spec.theta / number + 1.0)
         shape = (spec.hidden, spec.hidden)
-        self.weight = _initial.glorot(seeds, f"{name}.weight", shape)
-        self.initial_weight = None if spec.shared_weights else _initial.glorot(seeds, f"{name}.initial_weight", shape)
+        self.weight = glorot_weights(seeds, f"{name}.weight", shape)
+        self.initial_weight = None if spec.shared_weights else glorot_weights(seeds, f"{name}.initial_weight", shape)
 
     def forward(self, h: Tensor, initial: Tensor, operator: Operator) -> Tensor:
         """One convolution of [nodes, replicas, channels]."""
@@ -103,6 +108,6 @@ class GCNIILayer(nn.Module):
         return neighbours + replica_linear(initial, self.alpha * self._near_identity(self.initial_weight))
 
     def _near_identity(self, weight: Tensor) -> Tensor:
-        """Mixing the small weight with the identity spares a pass over all nodes."""
+        """Mix the weight with the identity, which saves a pass over all nodes."""
         identity = torch.eye(weight.shape[-1], dtype=weight.dtype, device=weight.device)
         return torch.lerp(identity, weight, self.beta)

@@ -1,4 +1,4 @@
-"""Encoders that do not look at edges: what the graph adds is measured against them."""
+"""Encoders that ignore edges: the baselines that show what the graph adds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from accord.encoders._encoder import Encoder, EncoderSpec
-from accord.encoders._stack import Layer, StackSpec
-from accord.encoders.replica._inputs import Features, Signal
-from accord.encoders.replica._linear import ReplicaLinear
-from accord.encoders.replica._noise import Noise
+from accord.encoders._stack import Layer, UniformStackSpec
+from accord.encoders.replica import Features, Noise, ReplicaLinear, Signal
 from accord.graphs import GraphBatch
 
 
@@ -21,12 +19,12 @@ class LinearLayer(Layer):
         self.map = ReplicaLinear(in_channels, out_channels, seeds, name)
 
     def forward(self, signal: Signal, batch: GraphBatch, noise: Noise | None, number: int) -> Tensor:
-        """The batch is not looked at."""
+        """Map each node by itself; the edges of the batch are ignored."""
         return signal.linear(self.map.weight, self.map.bias)
 
 
 @dataclass(frozen=True)
-class MLP(StackSpec):
+class MLP(UniformStackSpec):
     """Multilayer perceptron on each node's own features."""
 
     kind = "mlp"
@@ -45,7 +43,7 @@ class Linear(EncoderSpec):
     input_dropout: float = 0.0
 
     def build(self, in_channels: int, out_channels: int, seeds: Sequence[int]) -> "LinearEncoder":
-        """One replica per seed."""
+        """Build an encoder with one replica per seed."""
         return LinearEncoder(self, in_channels, out_channels, seeds)
 
 
@@ -64,7 +62,7 @@ class LinearEncoder(Encoder):
 
 @dataclass(frozen=True)
 class Identity(EncoderSpec):
-    """The features as they are, for a scorer that is to see both ends' features themselves.
+    """The features unchanged, for a scorer that works on the features of both ends.
 
     Args:
         input_dropout: on the features.
@@ -74,18 +72,18 @@ class Identity(EncoderSpec):
     input_dropout: float = 0.0
 
     def build(self, in_channels: int, out_channels: int, seeds: Sequence[int]) -> "IdentityEncoder":
-        """One replica per seed; as many channels come out as go in, whatever `out_channels` says."""
-        return IdentityEncoder(self, in_channels, in_channels, len(seeds))
+        """Build an encoder with one replica per seed; it has `in_channels` outputs and ignores `out_channels`."""
+        return IdentityEncoder(self, in_channels, len(seeds))
 
 
 class IdentityEncoder(Encoder):
-    """Passes features on."""
+    """A built identity encoder."""
 
-    def __init__(self, spec: Identity, in_channels: int, out_channels: int, num_replicas: int) -> None:
-        super().__init__(in_channels, out_channels, num_replicas)
+    def __init__(self, spec: Identity, in_channels: int, num_replicas: int) -> None:
+        super().__init__(in_channels, in_channels, num_replicas)
         self.input_dropout = spec.input_dropout
 
     def encode(self, batch: GraphBatch, noise: Noise | None) -> Tensor:
-        """A view of the features for each replica."""
+        """A view of the features for each replica, with dropout in training."""
         each = batch.x[:, None, :].expand(-1, self.num_replicas, -1)
         return each if noise is None else noise.dropout(each, self.input_dropout, 0)

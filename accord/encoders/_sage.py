@@ -5,16 +5,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from accord.encoders._stack import Layer, StackSpec
-from accord.encoders.replica._inputs import Signal
-from accord.encoders.replica._linear import ReplicaLinear
-from accord.encoders.replica._noise import Noise
-from accord.encoders.replica._operators import mean_operator
+from accord.encoders._stack import Layer, UniformStackSpec
+from accord.encoders.replica import Noise, ReplicaLinear, Signal, mean_operator
 from accord.graphs import GraphBatch
 
 
 class SAGELayer(Layer):
-    """One linear map of the neighbours' mean, one of the node itself, and a bias."""
+    """A linear map of the neighbours' mean, a linear map of the node itself, and a bias."""
 
     def __init__(self, in_channels: int, out_channels: int, seeds: Sequence[int], name: str) -> None:
         super().__init__()
@@ -29,7 +26,7 @@ class SAGELayer(Layer):
 
 
 @dataclass(frozen=True)
-class GraphSAGE(StackSpec):
+class GraphSAGE(UniformStackSpec):
     """Stack of GraphSAGE layers; the defaults are the paper's."""
 
     kind = "sage"

@@ -1,7 +1,7 @@
-"""Layers in a row, with dropout, normalisation, skip connections and activation between them."""
+"""Stacks of layers, with dropout, normalisation, skip connections and activations between them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
@@ -9,63 +9,76 @@ from torch import Tensor, nn
 
 from accord.encoders._encoder import Encoder, EncoderSpec
 from accord.encoders._spec import ACTIVATIONS
-from accord.encoders.replica._inputs import Features, Hidden, Signal
-from accord.encoders.replica._linear import ReplicaLayerNorm, ReplicaLinear
-from accord.encoders.replica._noise import Noise
+from accord.encoders.replica import Features, Hidden, Noise, ReplicaLayerNorm, ReplicaLinear, Signal
 from accord.graphs import GraphBatch
 
 
 class Layer(nn.Module, ABC):
-    """One step of message passing, without what comes between the steps."""
+    """One step of message passing, without dropout, normalisation and activation."""
 
-    adds_skip: ClassVar[bool] = False  # whether it adds the skip connection itself, given as a last argument
+    adds_skip: ClassVar[bool] = False  # whether `forward` takes the skip connection as a last argument and adds it
 
     @abstractmethod
     def forward(self, signal: Signal, batch: GraphBatch, noise: Noise | None, number: int) -> Tensor:
-        """[nodes, replicas, outputs]; `number` tells layers apart in the noise."""
+        """Compute [nodes, replicas, outputs].
+
+        Args:
+            signal: the layer's input.
+            batch: the graphs.
+            noise: randomness of a training step; None for evaluation.
+            number: the layer's position in the stack, which tells the layers apart in the noise.
+        """
 
 
-MakeLayer = Callable[[int, int, int], Layer]  # number, inputs, outputs
+class StackSpec(EncoderSpec, ABC):
+    """Specification of a stack of layers. Subclasses are dataclasses with the options below, in an order of their own.
+
+    Args:
+        dropout: between the layers.
+        input_dropout: on the features.
+        normalisation: None, or "layer" between the layers.
+        skip: add a linear map of each layer's input to its output.
+        activation: between the layers; a name in `ACTIVATIONS`.
+    """
+
+    dropout: float
+    input_dropout: float
+    normalisation: str | None
+    skip: bool
+    activation: str
+
+    @abstractmethod
+    def widths(self, in_channels: int, out_channels: int) -> list[int]:
+        """Channels before, between and after the layers."""
+
+    @abstractmethod
+    def make_layer(self, number: int, inputs: int, outputs: int, seeds: Sequence[int]) -> Layer:
+        """Build layer `number` with these channels."""
+
+    def build(self, in_channels: int, out_channels: int, seeds: Sequence[int]) -> "StackedEncoder":
+        """Build an encoder with one replica per seed."""
+        return StackedEncoder(self, in_channels, out_channels, seeds)
 
 
 class StackedEncoder(Encoder):
-    """dropout -> layer (+ linear skip connection) -> normalisation -> activation, the last layer bare.
+    """dropout -> layer (+ linear skip connection) -> normalisation -> activation; only the layer at the end."""
 
-    Args:
-        widths: channels before, between and after the layers.
-        make_layer: builds layer `number` with so many inputs and outputs.
-        seeds: one for each replica.
-        dropout: before every layer but the first.
-        input_dropout: before the first layer.
-        normalisation: None, or "layer".
-        skip: add a linear map of each layer's input to its output.
-        activation: name in `ACTIVATIONS`.
-    """
-
-    def __init__(
-        self,
-        widths: Sequence[int],
-        make_layer: MakeLayer,
-        seeds: Sequence[int],
-        *,
-        dropout: float,
-        input_dropout: float,
-        normalisation: str | None,
-        skip: bool,
-        activation: str,
-    ) -> None:
-        super().__init__(widths[0], widths[-1], len(seeds))
+    def __init__(self, spec: StackSpec, in_channels: int, out_channels: int, seeds: Sequence[int]) -> None:
+        super().__init__(in_channels, out_channels, len(seeds))
+        widths = spec.widths(in_channels, out_channels)
         steps = list(enumerate(zip(widths[:-1], widths[1:], strict=True)))
-        self.layers = nn.ModuleList(make_layer(number, inputs, outputs) for number, (inputs, outputs) in steps)
+        self.layers = nn.ModuleList(
+            spec.make_layer(number, inputs, outputs, seeds) for number, (inputs, outputs) in steps
+        )
         self.skips = nn.ModuleList(
-            ReplicaLinear(inputs, outputs, seeds, f"skips.{number}") for number, (inputs, outputs) in steps if skip
+            ReplicaLinear(inputs, outputs, seeds, f"skips.{number}") for number, (inputs, outputs) in steps if spec.skip
         )
         self.norms = nn.ModuleList(
-            ReplicaLayerNorm(outputs, seeds) for _, (_, outputs) in steps[:-1] if normalisation == "layer"
+            ReplicaLayerNorm(outputs, seeds) for _, (_, outputs) in steps[:-1] if spec.normalisation == "layer"
         )
-        self.dropout = dropout
-        self.input_dropout = input_dropout
-        self.activation = ACTIVATIONS[activation]
+        self.dropout = spec.dropout
+        self.input_dropout = spec.input_dropout
+        self.activation = ACTIVATIONS[spec.activation]
 
     def encode(self, batch: GraphBatch, noise: Noise | None) -> Tensor:
         """Run the layers."""
@@ -91,12 +104,12 @@ class StackedEncoder(Encoder):
 
 
 @dataclass(frozen=True)
-class StackSpec(EncoderSpec):
-    """A stack of like layers; subclasses name the layer.
+class UniformStackSpec(StackSpec):
+    """A stack of layers of one type and width. Subclasses set `kind` and `layer`.
 
     Args:
         hidden: channels between the layers.
-        layers: how many.
+        layers: number of layers.
         dropout: between the layers.
         input_dropout: on the features.
         normalisation: None, or "layer" between the layers.
@@ -113,16 +126,10 @@ class StackSpec(EncoderSpec):
     skip: bool = False
     activation: str = "relu"
 
-    def build(self, in_channels: int, out_channels: int, seeds: Sequence[int]) -> StackedEncoder:
-        """One replica per seed."""
-        make = type(self).layer
-        return StackedEncoder(
-            [in_channels, *[self.hidden] * (self.layers - 1), out_channels],
-            lambda number, inputs, outputs: make(inputs, outputs, seeds, f"layers.{number}"),
-            seeds,
-            dropout=self.dropout,
-            input_dropout=self.input_dropout,
-            normalisation=self.normalisation,
-            skip=self.skip,
-            activation=self.activation,
-        )
+    def widths(self, in_channels: int, out_channels: int) -> list[int]:
+        """`hidden` channels between the layers."""
+        return [in_channels, *[self.hidden] * (self.layers - 1), out_channels]
+
+    def make_layer(self, number: int, inputs: int, outputs: int, seeds: Sequence[int]) -> Layer:
+        """Build a layer of the class's type."""
+        return type(self).layer(inputs, outputs, seeds, f"layers.{number}")

@@ -1,4 +1,4 @@
-"""Graph U-Net (Gao and Ji 2019): PyTorch Geometric's, behind the adapter."""
+"""Graph U-Net (Gao and Ji 2019): PyTorch Geometric's network behind the adapter."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ from torch_geometric.utils import add_self_loops, dropout_edge, remove_self_loop
 
 from accord.encoders._adapter import AdaptedEncoder, Adapter
 from accord.encoders._encoder import EncoderSpec
-from accord.encoders.replica._operators import silence_beta_warning
+from accord.encoders.replica import silence_beta_warning
 from accord.errors import OptionError
 
 
 @dataclass(frozen=True)
 class GraphUNet(EncoderSpec):
-    """Pooling to ever smaller graphs and back; the defaults are the paper's.
+    """Pooling to smaller and smaller graphs and back; the defaults are the paper's.
 
     Args:
         hidden: channels of all layers.
-        depth: how many times nodes are pooled.
-        pool_ratios: share of nodes that stay, one number for all levels or one for each.
-        dropout: on the features, before anything else.
-        edge_dropout: share of edges taken out in each training step.
+        depth: number of poolings.
+        pool_ratios: fraction of nodes that pooling keeps, one for all levels or one for each.
+        dropout: on the features.
+        edge_dropout: fraction of edges removed in each training step.
         activation: between the layers.
     """
 
@@ -40,12 +40,12 @@ class GraphUNet(EncoderSpec):
         ratios = self.pool_ratios if isinstance(self.pool_ratios, tuple) else (self.pool_ratios,)
         if len(ratios) not in (1, self.depth) or not all(0.0 < ratio <= 1.0 for ratio in ratios):
             raise OptionError(
-                f"GraphUNet: pool_ratios={self.pool_ratios}; give one share, above 0 and up to 1, "
-                f"or {self.depth} of them."
+                f"GraphUNet: pool_ratios={self.pool_ratios}; give one fraction, above 0 and at most 1, "
+                f"or {self.depth} of them, one for each level."
             )
 
     def build(self, in_channels: int, out_channels: int, seeds: Sequence[int]) -> AdaptedEncoder:
-        """One copy per seed."""
+        """Build one copy of the network per seed."""
         adapter = Adapter(lambda inputs, outputs: _UNet(self, inputs, outputs), pass_graph=True)
         return adapter.build(in_channels, out_channels, seeds)
 
@@ -69,14 +69,14 @@ class _UNet(nn.Module):
 
 
 class _PoolingNet(PyGGraphUNet):  # type: ignore[misc]
-    """PyG's, with a product of adjacencies that gives its memory back.
+    """PyG's network, with a product of adjacencies that does not leak memory.
 
-    Products of CSR matrices leak on CPUs (torch 2.13: 70 kB for 400 nodes), and there is one at every level of every
-    forward pass; products of COO matrices do not.
+    Products of CSR matrices leak on CPUs (torch 2.13: 70 kB for 400 nodes), and PyG computes one at every level of
+    every forward pass. Products of COO matrices do not leak.
     """
 
     def augment_adj(self, edge_index: Tensor, edge_weight: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-        """Pairs of nodes up to two steps apart."""
+        """Add edges between nodes that are two steps apart."""
         edge_index, edge_weight = remove_self_loops(edge_index, edge_weight)
         edge_index, edge_weight = add_self_loops(edge_index, edge_weight, num_nodes=num_nodes)
         size = (num_nodes, num_nodes)

@@ -1,7 +1,7 @@
-"""Attention over arcs: weights [arcs, replicas, heads], then sparse products; never arcs x channels.
+"""Attention over arcs: weights [arcs, replicas, heads], then sparse products; never a tensor of arcs x channels.
 
-`attend` is the plain version: two autograd functions, `attention_weights` and `gather`. On a GPU `attend_heads` goes
-through a fused kernel instead, which is tested to give the same.
+`attend` is the plain version: two autograd functions, `attention_weights` and `gather`. On a GPU `attend_heads` uses a
+fused kernel, which is tested against the plain version.
 """
 
 from typing import Any
@@ -14,10 +14,11 @@ from torch.nn import functional
 
 from accord._triton import suits
 from accord.encoders.replica._noise import Noise
-from accord.encoders.replica._operators import Pattern, multiply
-from accord.encoders.replica.triton._attention import MAX_CHANNELS, fused_attention
+from accord.encoders.replica._operators import adjacency, multiply, sum_incoming
+from accord.encoders.replica._pattern import Pattern
+from accord.encoders.replica.triton import MAX_CHANNELS, fused_attention
 
-BLOCK = 2**20  # numbers held at once while the gradient of the attention weights is computed
+GRADIENT_BLOCK_ELEMENTS = 2**20  # tensor elements in memory at a time for the gradient of the attention weights
 
 
 def attend_heads(
@@ -31,18 +32,18 @@ def attend_heads(
     layer: int = 0,
     bias: Tensor | None = None,
 ) -> Tensor:
-    """Attention whose scores are products of `h` with a vector for sources and one for targets.
+    """Attention whose scores are inner products of `h` with one vector for sources and one for targets.
 
     Args:
         h: [nodes, replicas, heads, channels].
         source: [replicas, heads, channels].
         target: [replicas, heads, channels].
         pattern: arcs, self-loops included.
-        slope: as in `attend`, like all that follow.
-        noise: None means no dropout.
+        slope: of the leaky ReLU on the score, for negative scores.
+        noise: randomness of a training step; None for no dropout.
         dropout: on the attention weights.
-        layer: number of this place for the noise.
-        bias: [replicas, heads, channels], added to the average, in the precision of `h`; None for none.
+        layer: number of this dropout in the model.
+        bias: [replicas, heads, channels], added to the average in the precision of `h`; None for no bias.
 
     Returns:
         [nodes, replicas, heads, channels].
@@ -70,14 +71,14 @@ def attend(
     """Average over each node's incoming arcs, weighted by a softmax (Velickovic et al. 2018, Eq. 3 and 4).
 
     Args:
-        h: [nodes, replicas, heads, channels], what is averaged.
+        h: [nodes, replicas, heads, channels], the values to average.
         from_source: [nodes, replicas, heads], the source's part of an arc's score.
         to_target: [nodes, replicas, heads], the target's part.
         pattern: arcs, self-loops included.
-        slope: of the leaky ReLU on the score, below zero.
-        noise: None means no dropout.
+        slope: of the leaky ReLU on the score, for negative scores.
+        noise: randomness of a training step; None for no dropout.
         dropout: on the attention weights.
-        layer: number of this place for the noise.
+        layer: number of this dropout in the model.
 
     Returns:
         [nodes, replicas, heads, channels].
@@ -94,7 +95,7 @@ def attention_weights(from_source: Tensor, to_target: Tensor, pattern: Pattern, 
 
 
 def gather(weights: Tensor, h: Tensor, pattern: Pattern) -> Tensor:
-    """Sum of the sources' `h`, weighted by arc: [nodes, replicas, heads, channels]."""
+    """Weighted sum of the sources' `h` over the arcs that enter a node: [nodes, replicas, heads, channels]."""
     gathered: Tensor = _Gather.apply(weights, h, pattern)  # type: ignore[no-untyped-call]
     return gathered
 
@@ -106,11 +107,11 @@ class _Weights(Function):
         scores = from_source.index_select(0, source) + to_target.index_select(0, target)
         negative = scores < 0
         scores = functional.leaky_relu(scores, slope, inplace=True)
-        # Shifted by the largest score that enters the node, so that exp cannot overflow.
+        # Subtract the largest score among the arcs that enter the node, so that exp cannot overflow.
         flat = scores.view(len(scores), -1)
         highest = torch.segment_reduce(flat, "max", offsets=pattern.start.long(), axis=0, unsafe=True)
         weights = flat.sub_(highest.index_select(0, target)).exp_()
-        weights /= pattern.sum_incoming(weights).index_select(0, target)
+        weights /= sum_incoming(pattern, weights).index_select(0, target)
         weights = weights.view_as(scores)
         ctx.pattern, ctx.slope = pattern, slope
         ctx.save_for_backward(weights, negative)
@@ -122,11 +123,11 @@ class _Weights(Function):
         pattern: Pattern = ctx.pattern
         weights, negative = ctx.saved_tensors
         weighted = weights * gradient
-        weighted -= weights * pattern.sum_incoming(weighted).index_select(0, pattern.target)
+        weighted -= weights * sum_incoming(pattern, weighted).index_select(0, pattern.target)
         to_scores = torch.where(negative, weighted * ctx.slope, weighted)
-        # Arcs that leave a node are the reverses of those that enter it.
-        leaving = pattern.sum_incoming(to_scores.index_select(0, pattern.reverse))
-        return leaving, pattern.sum_incoming(to_scores), None, None
+        # The arcs that leave a node are the reverses of the arcs that enter it.
+        leaving = sum_incoming(pattern, to_scores.index_select(0, pattern.reverse))
+        return leaving, sum_incoming(pattern, to_scores), None, None
 
 
 class _Gather(Function):
@@ -144,7 +145,7 @@ class _Gather(Function):
         to_weights = to_h = None
         if ctx.needs_input_grad[0]:
             to_weights = torch.empty_like(weights)
-            block = max(BLOCK // max(h[:1].numel(), 1), 1)
+            block = max(GRADIENT_BLOCK_ELEMENTS // max(h[:1].numel(), 1), 1)
             for arcs in torch.arange(pattern.num_arcs, device=h.device).split(block):
                 ends = gradient.index_select(0, pattern.target[arcs]), h.index_select(0, pattern.source[arcs])
                 to_weights[arcs] = torch.linalg.vecdot(*ends)
@@ -159,5 +160,5 @@ def _products(weights: Tensor, h: Tensor, pattern: Pattern) -> Tensor:
     columns = h.flatten(1, 2)
     out = torch.empty_like(columns, memory_format=torch.contiguous_format)
     for head, value in enumerate(values):
-        out[:, head] = multiply(pattern.matrix(value), columns[:, head])
+        out[:, head] = multiply(adjacency(pattern, value), columns[:, head])
     return out.view(h.shape)

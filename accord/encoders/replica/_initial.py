@@ -1,4 +1,4 @@
-"""Initial weights, drawn for each replica from its own seed and the parameter's name."""
+"""Initial weights: each replica's are drawn from its own seed and the name of the parameter."""
 
 import hashlib
 import math
@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 
-def uniform(seeds: Sequence[int], name: str, shape: Sequence[int], bound: float) -> nn.Parameter:
+def uniform_weights(seeds: Sequence[int], name: str, shape: Sequence[int], bound: float) -> nn.Parameter:
     """Uniform in [-bound, bound], stacked to [replicas, *shape]."""
     values = torch.empty(len(seeds), *shape)
     for replica, seed in enumerate(seeds):
@@ -17,22 +17,22 @@ def uniform(seeds: Sequence[int], name: str, shape: Sequence[int], bound: float)
     return nn.Parameter(values)
 
 
-def glorot(seeds: Sequence[int], name: str, shape: Sequence[int]) -> nn.Parameter:
-    """As PyG's convolutions: uniform within sqrt(6 / (last two sizes together))."""
-    return uniform(seeds, name, shape, math.sqrt(6.0 / max(shape[-2] + shape[-1], 1)))
+def glorot_weights(seeds: Sequence[int], name: str, shape: Sequence[int]) -> nn.Parameter:
+    """As PyG's convolutions: uniform within sqrt(6 / (sum of the last two sizes))."""
+    return uniform_weights(seeds, name, shape, math.sqrt(6.0 / max(shape[-2] + shape[-1], 1)))
 
 
-def fan_in(seeds: Sequence[int], name: str, shape: Sequence[int], inputs: int) -> nn.Parameter:
-    """As torch's `nn.Linear`, weight and bias alike: uniform within 1 / sqrt(inputs)."""
-    return uniform(seeds, name, shape, 1.0 / math.sqrt(max(inputs, 1)))
+def fan_in_weights(seeds: Sequence[int], name: str, shape: Sequence[int], inputs: int) -> nn.Parameter:
+    """As weight and bias of torch's `nn.Linear`: uniform within 1 / sqrt(inputs)."""
+    return uniform_weights(seeds, name, shape, 1.0 / math.sqrt(max(inputs, 1)))
 
 
-def constant(seeds: Sequence[int], shape: Sequence[int], value: float) -> nn.Parameter:
-    """The same number everywhere."""
+def constant_weights(seeds: Sequence[int], shape: Sequence[int], value: float) -> nn.Parameter:
+    """The same value everywhere: [replicas, *shape]."""
     return nn.Parameter(torch.full((len(seeds), *shape), value))
 
 
 def derive_seed(seed: int, *labels: object) -> int:
-    """A seed for one purpose: unrelated to those of other purposes, the same in every process."""
+    """A seed for one purpose, named by `labels`: independent of other purposes, and the same in every process."""
     text = "/".join(map(str, (seed, *labels)))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1

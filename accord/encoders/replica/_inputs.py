@@ -1,7 +1,7 @@
-"""What enters a layer: hidden representations, or features, which all replicas share and which are often sparse.
+"""The input of a layer: hidden representations, or features, which all replicas share and which are often sparse.
 
-Bags of words have a percent of non-zeros. For them the map is one sparse product for all replicas, and input
-dropout, which differs between replicas, is drawn for the non-zeros only.
+In bags of words about one percent of the entries is not zero. For them the linear map is one sparse product for all
+replicas, and input dropout, which differs between replicas, is drawn for the non-zeros only.
 """
 
 from abc import ABC, abstractmethod
@@ -18,29 +18,29 @@ from accord.encoders.replica._noise import Noise
 from accord.encoders.replica._operators import Operator, csr, multiply
 from accord.graphs import GraphBatch
 
-SPARSE_BELOW = 0.1  # share of non-zeros under which a sparse product is faster than a dense one
-MIN_WIDTH = 128  # narrower features are not worth the bookkeeping
+SPARSE_BELOW = 0.1  # fraction of non-zeros below which a sparse product is faster than a dense one
+MIN_SPARSE_FEATURES = 128  # with fewer features the overhead of a sparse product is larger than its gain
 
 
 class Signal(ABC):
-    """What enters a layer: it can be mapped linearly, alone or averaged over neighbours by an operator."""
+    """The input of a layer. It can be mapped linearly, with or without a sparse operator over the nodes."""
 
     @abstractmethod
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """signal weight + bias: [nodes, replicas, outputs]."""
 
     def linear_onto(self, base: Tensor, weight: Tensor) -> Tensor:
-        """base + signal weight; `base` may be used up for it."""
+        """base + signal weight; `base` may be overwritten."""
         return base + self.linear(weight)
 
     @abstractmethod
     def aggregated_linear(self, operator: Operator, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """operator(signal) weight + bias, in whichever order is cheaper."""
+        """operator(signal) weight + bias, in the cheaper order."""
 
 
 @dataclass(frozen=True, eq=False)
 class Hidden(Signal):
-    """Representations [nodes, replicas, channels] that an earlier layer made."""
+    """Representations [nodes, replicas, channels] from an earlier layer."""
 
     h: Tensor
 
@@ -49,11 +49,11 @@ class Hidden(Signal):
         return replica_linear(self.h, weight, bias)
 
     def linear_onto(self, base: Tensor, weight: Tensor) -> Tensor:
-        """The products are added where `base` lies."""
+        """The products are added to `base` in place."""
         return replica_linear_onto(base, self.h, weight)
 
     def aggregated_linear(self, operator: Operator, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Aggregate on the narrower side."""
+        """Aggregate before or after the map, whichever has fewer channels."""
         if weight.shape[1] <= weight.shape[2]:
             return replica_linear(operator(self.h), weight, bias)
         return _plus(operator(replica_linear(self.h, weight)), bias)
@@ -61,20 +61,20 @@ class Hidden(Signal):
 
 @dataclass(frozen=True, eq=False)
 class Features(Signal):
-    """The features of a batch, of which each replica may lose different elements to dropout."""
+    """The features of a batch; dropout removes different elements for each replica."""
 
     batch: GraphBatch
     noise: Noise | None = None
     dropout: float = 0.0
-    layer: int = 0  # number of this place for the noise
+    layer: int = 0  # number of this dropout in the model
 
     @property
     def drops(self) -> bool:
-        """Whether replicas see different features."""
+        """Whether dropout makes the features of replicas differ."""
         return self.noise is not None and self.dropout > 0.0
 
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """One product for all replicas where features are sparse or nothing is dropped."""
+        """One product for all replicas if features are sparse or nothing is dropped."""
         replicas = len(weight)
         if has_sparse_features(self.batch):
             blocks, values = self._blocks(replicas), self._values(replicas)
@@ -87,17 +87,17 @@ class Features(Signal):
         return replica_linear(self.noise.dropout(each, self.dropout, self.layer), weight, bias)
 
     def linear_onto(self, base: Tensor, weight: Tensor) -> Tensor:
-        """Dense features that all replicas see alike are added where `base` lies."""
+        """Dense features without dropout are mapped and added to `base` in place."""
         if self.drops or has_sparse_features(self.batch):
             return base + self.linear(weight)
         return replica_linear_onto(base, self.batch.x, weight)
 
     def aggregated_linear(self, operator: Operator, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Dense features without dropout are aggregated once for all replicas and steps; others after the weight."""
+        """Dense features without dropout are aggregated once for all replicas and steps; others after the map."""
         if self.drops or has_sparse_features(self.batch):
             return _plus(operator(self.linear(weight)), bias)
         x = self.batch.x
-        # The operator itself is kept by the batch, so its identity names it.
+        # The batch keeps the operator alive, so its identity is a valid key.
         aggregated = operator(x) if x.requires_grad else self.batch.cached(("x", operator), lambda: operator(x))
         return replica_linear(aggregated, weight, bias)
 
@@ -117,22 +117,22 @@ def _plus(h: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def has_sparse_features(batch: GraphBatch) -> bool:
-    """Whether products with x are better done sparsely."""
-    if batch.num_features < MIN_WIDTH or batch.x.requires_grad or batch.num_nodes == 0:
+    """Whether sparse products with x are faster than dense ones."""
+    if batch.num_features < MIN_SPARSE_FEATURES or batch.x.requires_grad or batch.num_nodes == 0:
         return False
     return batch.cached("sparse?", lambda: int(torch.count_nonzero(batch.x)) < SPARSE_BELOW * batch.x.numel())
 
 
 @dataclass(frozen=True, eq=False)
 class _SparseFeatures:
-    """x repeated along the diagonal, one block for each replica: a matrix [nodes x replicas, replicas x features].
+    """A sparse matrix [nodes x replicas, replicas x features] with a copy of x for each replica.
 
-    Its product with the weights [replicas x features, outputs] has the layout [nodes, replicas, outputs] at once.
+    Its product with the weights [replicas x features, outputs] has the layout [nodes, replicas, outputs].
     """
 
-    row: Tensor  # [non-zeros]: where x is not zero
-    column: Tensor  # [non-zeros]
-    element: Tensor  # [entries]: non-zero x replica of each entry, as a flat index
+    row: Tensor  # [non-zeros]: of x
+    column: Tensor  # [non-zeros]: of x
+    element: Tensor  # [entries]: flat index of each entry's (non-zero, replica)
     values: Tensor  # [entries]
     start: Tensor
     index: Tensor

@@ -1,4 +1,4 @@
-"""Linear maps with a weight for each replica, in the layout [nodes, replicas, channels]."""
+"""Linear maps with one weight for each replica, in the layout [nodes, replicas, channels]."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,11 +9,11 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from accord.encoders.replica import _initial
+from accord.encoders.replica._initial import constant_weights, fan_in_weights, glorot_weights
 
 
 def replica_linear(h: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """h weight + bias, replica by replica.
+    """h weight + bias for each replica.
 
     Args:
         h: [nodes, replicas, inputs], or [nodes, inputs] shared by all replicas.
@@ -21,7 +21,7 @@ def replica_linear(h: Tensor, weight: Tensor, bias: Tensor | None = None) -> Ten
         bias: [replicas, outputs].
 
     Returns:
-        [nodes, replicas, outputs], contiguous: ready for a sparse product over the nodes.
+        [nodes, replicas, outputs], contiguous, as sparse products over the nodes need it.
     """
     h, weight, bias = to_autocast(h), to_autocast(weight), None if bias is None else to_autocast(bias)
     product: Tensor = _ReplicaLinear.apply(h, weight, bias)  # type: ignore[no-untyped-call]
@@ -29,11 +29,11 @@ def replica_linear(h: Tensor, weight: Tensor, bias: Tensor | None = None) -> Ten
 
 
 def replica_linear_onto(base: Tensor, h: Tensor, weight: Tensor) -> Tensor:
-    """base + h weight, replica by replica, where `base` is given up for the sum: one pass over it in place of three.
+    """base + h weight for each replica, written over `base`: one pass over it in place of three.
 
     Args:
-        base: [nodes, replicas, outputs], fresh from a layer that does not need it to find its gradient.
-        h: as in `replica_linear`, like weight.
+        base: [nodes, replicas, outputs], the output of a layer whose gradient does not need it.
+        h: [nodes, replicas, inputs], or [nodes, inputs] shared by all replicas.
         weight: [replicas, inputs, outputs].
     """
     h, weight = to_autocast(h), to_autocast(weight)
@@ -44,13 +44,13 @@ def replica_linear_onto(base: Tensor, h: Tensor, weight: Tensor) -> Tensor:
 
 
 def to_autocast(values: Tensor) -> Tensor:
-    """In the precision that autocast asks for, where it is on: it does not look inside our own functions."""
+    """Convert to the precision of autocast if it is on; autocast does not reach inside our autograd functions."""
     kind = values.device.type
     return values.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else values
 
 
 class ReplicaLinear(nn.Module):
-    """`nn.Linear` with a leading replica axis; initial weights as there, or Glorot's."""
+    """`nn.Linear` with a leading replica axis; initial weights as in `nn.Linear`, or Glorot's."""
 
     def __init__(
         self,
@@ -66,11 +66,11 @@ class ReplicaLinear(nn.Module):
         shape = (in_channels, out_channels)
         weight_name = f"{name}.weight"
         self.weight = (
-            _initial.glorot(seeds, weight_name, shape)
+            glorot_weights(seeds, weight_name, shape)
             if glorot
-            else _initial.fan_in(seeds, weight_name, shape, in_channels)
+            else fan_in_weights(seeds, weight_name, shape, in_channels)
         )
-        self.bias = _initial.fan_in(seeds, f"{name}.bias", (out_channels,), in_channels) if bias else None
+        self.bias = fan_in_weights(seeds, f"{name}.bias", (out_channels,), in_channels) if bias else None
 
     def forward(self, h: Tensor) -> Tensor:
         """[nodes, replicas, in] or [nodes, in] -> [nodes, replicas, out]."""
@@ -82,25 +82,25 @@ class ReplicaLayerNorm(nn.Module):
 
     def __init__(self, channels: int, seeds: Sequence[int]) -> None:
         super().__init__()
-        self.weight = _initial.constant(seeds, (channels,), 1.0)
-        self.bias = _initial.constant(seeds, (channels,), 0.0)
+        self.weight = constant_weights(seeds, (channels,), 1.0)
+        self.bias = constant_weights(seeds, (channels,), 0.0)
 
     def forward(self, h: Tensor) -> Tensor:
-        """[nodes, replicas, channels], the same shape out."""
+        """Normalise [nodes, replicas, channels] over the channels."""
         return torch.addcmul(self.bias, functional.layer_norm(h, h.shape[-1:]), self.weight)
 
 
 def _each(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
-    """Matrix products for each replica, written straight into the layout of `out` (axis 0: replicas)."""
+    """Matrix products for each replica, written into `out`, whose first axis is the replicas."""
     if out.device.type == "cpu":
-        for replica in range(len(out)):  # bmm would copy strided outputs; mm does not
+        for replica in range(len(out)):  # bmm copies strided outputs; mm does not
             torch.mm(a[replica], b[replica], out=out[replica])
         return out
     return torch.bmm(a, b, out=out)
 
 
 def _add_each(a: Tensor, b: Tensor, out: Tensor) -> None:
-    """The same, added to what is there."""
+    """Matrix products for each replica, added to `out`."""
     if out.device.type == "cpu":
         for replica in range(len(out)):
             out[replica].addmm_(a[replica], b[replica])
@@ -112,7 +112,7 @@ class _LinearOnto(Function):
     @staticmethod
     def forward(ctx: Any, base: Tensor, h: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(h, weight)
-        # Not marked as changed in place: `base` may be a view, for which autograd would copy all gradients twice.
+        # Not marked as changed in place: `base` may be a view, and autograd would then copy all gradients twice.
         total = base.data
         _add_each(_by_replica(h, len(weight)), weight, total.transpose(0, 1))
         return total
@@ -128,7 +128,7 @@ class _LinearOnto(Function):
 def _linear_gradients(
     gradient: Tensor, h: Tensor, weight: Tensor, for_h: bool, for_weight: bool
 ) -> tuple[Tensor | None, Tensor | None]:
-    """What the gradient of h weight hands to `h` and to `weight`, where asked for."""
+    """Gradients of `h` and of `weight`, each if needed, from the gradient of their product."""
     replicas = len(weight)
     by_replica = gradient.contiguous().transpose(0, 1)
     to_h = to_weight = None

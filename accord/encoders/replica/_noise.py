@@ -1,4 +1,4 @@
-"""Dropout whose masks are a function of (seed, step, layer, element): the same on every device, in any company."""
+"""Dropout masks as a function of (seed, step, layer, element): the same on every device and for any set of replicas."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,30 +12,34 @@ from accord.errors import OptionError
 
 # Multipliers of the "lowbias32" integer hash (C. Wellons, public domain), as signed 32-bit numbers.
 MULTIPLIERS = (0x7FEB352D, 0x846CA68B - 2**32)
-GOLDEN = 0x9E3779B9 - 2**32  # 2^32 / golden ratio: spreads consecutive numbers over all 32 bits
-LEVELS = 2**16  # a 32-bit word decides two elements, so probabilities are exact to 1.5e-5
+GOLDEN_RATIO = 0x9E3779B9 - 2**32  # 2^32 / golden ratio: spreads consecutive numbers over all 32 bits
+DROPOUT_LEVELS = 2**16  # a 32-bit word decides two elements, so probabilities are exact to 1.5e-5
 
 
 class Noise:
-    """Randomness of one training step: for each replica a stream that depends on its own seed only.
+    """Randomness of one training step: a stream for each replica that depends on its own seed only.
 
     Args:
-        seeds: [replicas], whole numbers; they also say on which device masks are made.
-        step: number of the training step; as a tensor of one number it may change between replays of a CUDA graph.
+        seeds: [replicas], whole numbers; masks are made on their device.
+        step: number of the training step; a tensor of one number may change between replays of a CUDA graph.
     """
 
     def __init__(self, seeds: Tensor | Sequence[int], step: int | Tensor) -> None:
         self.seeds = torch.as_tensor(seeds, dtype=torch.int64)
         self.step = step
         low, high = self.seeds.to(torch.int32), (self.seeds >> 32).to(torch.int32)
-        # Whole numbers of torch wrap around at 64 bits, Python's never: cut to 32 first, both give the same.
-        spread = ((step & 0xFFFFFFFF) * GOLDEN).to(torch.int32) if isinstance(step, Tensor) else _int32(step * GOLDEN)
+        # Integers wrap around at 64 bits in torch and never in Python. Cut to 32 bits first, both give the same.
+        spread = (
+            ((step & 0xFFFFFFFF) * GOLDEN_RATIO).to(torch.int32)
+            if isinstance(step, Tensor)
+            else _int32(step * GOLDEN_RATIO)
+        )
         stepped = mix(high + 1) ^ spread
-        self._key = mix(mix(low + GOLDEN) + mix(stepped))
+        self._key = mix(mix(low + GOLDEN_RATIO) + mix(stepped))
 
     @property
     def num_replicas(self) -> int:
-        """How many replicas there is noise for."""
+        """Number of replicas."""
         return len(self.seeds)
 
     def dropout(self, h: Tensor, p: float, layer: int) -> Tensor:
@@ -44,7 +48,7 @@ class Noise:
         Args:
             h: [nodes, replicas, channels].
             p: probability to drop, 0 <= p < 1.
-            layer: number of the place in the model; places with the same number share their masks.
+            layer: number of this dropout in the model; dropouts with the same number have the same mask.
         """
         if p == 0.0 or h.numel() == 0:
             return h
@@ -53,18 +57,18 @@ class Noise:
         return dropped
 
     def keep(self, rows: int, channels: int, p: float, layer: int) -> tuple[Tensor, float]:
-        """Mask [rows, replicas, channels] of ones for what stays, and the factor that keeps the mean."""
+        """Mask [rows, replicas, channels] with ones for kept elements, and the factor that preserves the mean."""
         words = (channels + 1) // 2
         index = torch.arange(rows * words, dtype=torch.int32, device=self._key.device).view(rows, 1, words)
         first, second = self._keys(layer)
         halves = mix((index ^ first[None, :, None]).add_(second[None, :, None]), in_place=True).view(torch.int16)
         bound, scale = _threshold(p)
-        # Bytes rather than booleans: torch compares into them, and multiplies by them, several times faster.
+        # Bytes, not booleans: torch writes comparisons to bytes and multiplies by bytes several times faster.
         mask = torch.empty(rows, self.num_replicas, channels, dtype=torch.uint8, device=index.device)
         return torch.lt(halves[..., :channels], bound, out=mask), scale
 
     def keep_at(self, row: Tensor, channel: Tensor, channels: int, p: float, layer: int) -> tuple[Tensor, float]:
-        """The elements (row, channel) of the mask that `keep` makes for `channels` channels: [elements, replicas]."""
+        """The elements (row, channel) of the mask that `keep` returns for `channels` channels: [elements, replicas]."""
         words = (channels + 1) // 2
         index = (row * words + channel // 2).to(torch.int32)[:, None]
         first, second = self._keys(layer)
@@ -76,15 +80,15 @@ class Noise:
 
     def _keys(self, layer: int) -> tuple[Tensor, Tensor]:
         """Two keys for each replica."""
-        first = mix(self._key + _int32((layer + 1) * GOLDEN))
+        first = mix(self._key + _int32((layer + 1) * GOLDEN_RATIO))
         return first, mix(first ^ MULTIPLIERS[0])
 
 
 def mix(x: Tensor, in_place: bool = False) -> Tensor:
-    """A bijection of 32-bit integers in which every input bit sways every output bit."""
+    """A bijection of 32-bit integers in which every input bit affects every output bit."""
     x = x if in_place else x.clone()
     for shift, multiplier in ((16, MULTIPLIERS[0]), (15, MULTIPLIERS[1])):
-        x ^= (x >> shift).bitwise_and_((1 << (32 - shift)) - 1)  # torch shifts in sign bits: mask them out
+        x ^= (x >> shift).bitwise_and_((1 << (32 - shift)) - 1)  # torch shifts in sign bits: clear them
         x *= multiplier
     x ^= (x >> 16).bitwise_and_(0xFFFF)
     return x
@@ -96,15 +100,15 @@ def _int32(value: int) -> int:
 
 
 def _threshold(p: float) -> tuple[int, float]:
-    """Signed 16-bit numbers below this are kept, and the factor that goes with it."""
+    """The bound below which signed 16-bit numbers are kept, and the factor that preserves the mean."""
     if not 0.0 <= p < 1.0:
         raise OptionError(f"Noise: dropout probability {p} must be at least 0 and less than 1.")
-    kept = max(round((1.0 - p) * LEVELS), 1)
-    return kept - LEVELS // 2, LEVELS / kept
+    kept = max(round((1.0 - p) * DROPOUT_LEVELS), 1)
+    return kept - DROPOUT_LEVELS // 2, DROPOUT_LEVELS / kept
 
 
 class _Dropout(Function):
-    """Keeps the mask as bytes: a quarter of the memory of multiplying by floats."""
+    """Saves the mask as bytes: a quarter of the memory of a mask of floats."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, keep: Tensor, scale: float) -> Tensor:

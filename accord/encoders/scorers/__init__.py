@@ -1,1 +1,8 @@
-"""Edge scorers: node representations in, a table of scores for each undirected edge out."""
+"""Edge scorers: node representations in, one table of scores over pairs of states for each undirected edge out."""
+
+from accord.encoders.scorers._agreement import AgreementScorer
+from accord.encoders.scorers._bilinear import BilinearScorer
+from accord.encoders.scorers._linear import LinearScorer
+from accord.encoders.scorers._scorer import Scorer, ScorerSpec
+
+__all__ = ["AgreementScorer", "BilinearScorer", "LinearScorer", "Scorer", "ScorerSpec"]

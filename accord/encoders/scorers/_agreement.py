@@ -1,4 +1,4 @@
-"""Agreement: one number an edge, whether its ends have the same label."""
+"""The agreement scorer: one number for each edge, the logit that its ends have the same label."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,71 +7,41 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from accord.encoders.replica import _initial
-from accord.encoders.replica._linear import ReplicaLinear, replica_linear
-from accord.encoders.replica._noise import Noise
-from accord.encoders.replica._operators import edge_ends
-from accord.encoders.scorers._scorer import SCORER_LAYER, Scorer, ScorerSpec
+from accord.encoders.replica import Noise, ReplicaLinear, edge_ends, fan_in_weights, replica_linear
+from accord.encoders.scorers._scorer import Scorer, ScorerSpec
 from accord.graphs import GraphBatch
 
-COSINES = 2  # of the ends' representations, and of their features
-
-
-@dataclass(frozen=True)
-class AgreementScorer(ScorerSpec):
-    """The logit of agreement on the diagonal of the table, zero elsewhere: few labels favour few numbers an edge.
-
-    It is computed from products, differences and sums of the ends' representations, their cosine, and the cosine
-    of the ends' features.
-
-    Args:
-        hidden: channels of a hidden layer with ReLU; None for a linear map.
-        dropout: on the representations (and on the hidden layer).
-        symmetric: take absolute differences; False lets the stored direction count.
-    """
-
-    kind = "agreement"
-    hidden: int | None = None
-    dropout: float = 0.0
-    symmetric: bool = True
-
-    def build(
-        self, in_channels: int, num_states: int, seeds: Sequence[int], edge_attributes: int = 0
-    ) -> "AgreementEdgeScorer":
-        """One replica per seed."""
-        return AgreementEdgeScorer(self, in_channels, num_states, seeds, edge_attributes)
+NUM_COSINES = 2  # of the ends' representations, and of their features
+COSINE_BLOCK_EDGES = 2**14  # edges whose features are gathered at a time
 
 
 class AgreementEdgeScorer(Scorer):
     """A built agreement scorer."""
 
     def __init__(
-        self, spec: AgreementScorer, in_channels: int, num_states: int, seeds: Sequence[int], edge_attributes: int
+        self, spec: ScorerSpec, in_channels: int, num_states: int, seeds: Sequence[int], edge_attributes: int
     ) -> None:
-        super().__init__(num_states, len(seeds), edge_attributes, spec.dropout)
-        self.symmetric = spec.symmetric
-        out, fan = spec.hidden or 1, 3 * in_channels + COSINES + edge_attributes
-        self.product = _initial.fan_in(seeds, "scorer.product", (in_channels, out), fan)
-        self.difference = _initial.fan_in(seeds, "scorer.difference", (in_channels, out), fan)
-        self.sum = _initial.fan_in(seeds, "scorer.sum", (in_channels, out), fan)
-        self.cosine = _initial.fan_in(seeds, "scorer.cosine", (COSINES, out), fan)
-        self.attribute = (
-            _initial.fan_in(seeds, "scorer.attribute", (edge_attributes, out), fan) if edge_attributes else None
-        )
-        self.bias = _initial.fan_in(seeds, "scorer.bias", (out,), fan)
+        super().__init__(spec, in_channels, num_states, seeds, edge_attributes)
+        outputs, fan = spec.hidden or 1, 3 * in_channels + NUM_COSINES + edge_attributes
+        self.product = fan_in_weights(seeds, "scorer.product", (in_channels, outputs), fan)
+        self.difference = fan_in_weights(seeds, "scorer.difference", (in_channels, outputs), fan)
+        self.sum = fan_in_weights(seeds, "scorer.sum", (in_channels, outputs), fan)
+        self.cosine = fan_in_weights(seeds, "scorer.cosine", (NUM_COSINES, outputs), fan)
+        self.attribute = self.attribute_weights(seeds, outputs, fan)
+        self.bias = fan_in_weights(seeds, "scorer.bias", (outputs,), fan)
         self.last = ReplicaLinear(spec.hidden, 1, seeds, "scorer.last") if spec.hidden else None
 
     def score(
         self,
-        ready: Tensor,
+        prepared: Tensor,
         batch: GraphBatch,
         attributes: Tensor | None,
         noise: Noise | None,
         edges: slice | None = None,
     ) -> Tensor:
         """The logit of agreement times the identity."""
-        logit = self._logit(ready, batch, attributes, noise, edges)
-        return logit[..., None] * torch.eye(self.num_states, dtype=ready.dtype, device=ready.device)
+        logit = self._logit(prepared, batch, attributes, noise, edges)
+        return logit[..., None] * torch.eye(self.num_states, dtype=prepared.dtype, device=prepared.device)
 
     def _logit(
         self, h: Tensor, batch: GraphBatch, attributes: Tensor | None, noise: Noise | None, edges: slice | None
@@ -89,20 +59,32 @@ class AgreementEdgeScorer(Scorer):
             logit = logit + replica_linear(attributes, self.attribute)
         if self.last is None:
             return logit
-        hidden = torch.relu(logit)
-        hidden = hidden if noise is None else noise.dropout(hidden, self.dropout, SCORER_LAYER + 1)
-        last: Tensor = self.last(hidden)
+        last: Tensor = self.last(self.drop(torch.relu(logit), noise, 1))
         return last
 
     def _feature_cosine(self, batch: GraphBatch, like: Tensor) -> Tensor:
-        """The same for all replicas: [edges, replicas]."""
+        """The cosine of the ends' features, the same for all replicas: [edges, replicas]."""
 
         def build() -> Tensor:
             unit = functional.normalize(batch.x, dim=-1)
-            pairs = batch.topology.edge_index.t().split(BLOCK)
+            pairs = batch.topology.edge_index.t().split(COSINE_BLOCK_EDGES)
             return torch.cat([(unit[pair[:, 0]] * unit[pair[:, 1]]).sum(-1) for pair in pairs])
 
         return batch.cached("feature cosine", build).to(like.dtype)[:, None].expand(-1, self.num_replicas)
 
 
-BLOCK = 2**14  # edges whose features are held at once
+@dataclass(frozen=True)
+class AgreementScorer(ScorerSpec):
+    """The logit of agreement on the diagonal of the table, zero elsewhere: few parameters, for few labels.
+
+    The logit is a function of products, differences and sums of the ends' representations, their cosine, and the
+    cosine of the ends' features.
+
+    Args:
+        hidden: channels of a hidden layer with ReLU; None for a linear map.
+        dropout: on the representations, and on the hidden layer.
+        symmetric: take absolute differences; False uses the stored direction of an edge.
+    """
+
+    kind = "agreement"
+    scorer = AgreementEdgeScorer

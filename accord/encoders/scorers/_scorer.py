@@ -1,108 +1,139 @@
-"""What every edge scorer is: node representations in, one table of scores for each undirected edge out."""
+"""The interface of edge scorers, and what all of them share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from accord.encoders._spec import Spec
-from accord.encoders.replica._noise import Noise
+from accord.encoders.replica import Noise, fan_in_weights
 from accord.errors import GraphError, OptionError
 from accord.graphs import GraphBatch
 
-BLOCK = 2**20  # numbers that are made of edges at once, where no gradient is wanted
-SCORER_LAYER = 1_000  # numbers of the places of dropout in scorers start here, beyond any encoder's
+SCORING_BLOCK_ELEMENTS = 2**20  # tensor elements that scoring creates at a time when no gradient is needed
+FIRST_SCORER_LAYER = 1_000  # layer numbers of dropout in scorers start here, above those of any encoder
 
 
 class Scorer(nn.Module, ABC):
-    """A built scorer; its parameters carry a leading replica axis."""
+    """A built scorer; its parameters have a leading replica axis.
 
-    def __init__(self, num_states: int, num_replicas: int, edge_attributes: int, dropout: float) -> None:
+    Args:
+        spec: the options.
+        in_channels: channels of the node representations.
+        num_states: values that a label can take.
+        seeds: one for each replica.
+        edge_attributes: attributes of an edge; 0 ignores them.
+    """
+
+    def __init__(
+        self, spec: "ScorerSpec", in_channels: int, num_states: int, seeds: Sequence[int], edge_attributes: int
+    ) -> None:
         super().__init__()
-        if min(num_states, num_replicas) < 1 or edge_attributes < 0:
+        if min(num_states, len(seeds)) < 1 or edge_attributes < 0:
             raise OptionError(
-                f"{type(self).__name__}: num_states={num_states}, {num_replicas} seeds and "
-                f"edge_attributes={edge_attributes}; the first two must be at least 1."
+                f"{type(self).__name__}: num_states={num_states}, {len(seeds)} seeds and "
+                f"edge_attributes={edge_attributes}; the first two must be at least 1, the last at least 0."
             )
+        self.in_channels = in_channels
         self.num_states = num_states
-        self.num_replicas = num_replicas
+        self.num_replicas = len(seeds)
         self.edge_attributes = edge_attributes
-        self.dropout = dropout
+        self.dropout = spec.dropout
+        self.symmetric = spec.symmetric
 
     def forward(self, h: Tensor, batch: GraphBatch, noise: Noise | None = None) -> Tensor:
         """Score the edges.
 
         Args:
-            h: [nodes, replicas, channels], what an encoder made of the batch.
-            batch: the graphs; with edge attributes where the scorer was built for them.
-            noise: randomness of a training step; None for evaluation, without any.
+            h: [nodes, replicas, channels], the output of an encoder for the batch.
+            batch: the graphs; with edge attributes if the scorer was built for them.
+            noise: randomness of a training step; None for evaluation.
 
         Returns:
-            [replicas, edges, states, states]: rows are states of an edge's source as stored, columns of its target.
+            [replicas, edges, states, states]: rows are states of an edge's stored source, columns of its target.
         """
         attributes = self._attributes(batch)
-        h = h if noise is None else noise.dropout(h, self.dropout, SCORER_LAYER)
-        ready = self.prepare(h, noise)
-        numbers = self.num_replicas * max(self.num_states**2, ready.numel() // max(len(ready) * self.num_replicas, 1))
-        size = max(BLOCK // numbers, 1)
+        prepared = self.prepare(self.drop(h, noise), noise)
+        per_node = prepared.numel() // max(len(prepared) * self.num_replicas, 1)
+        size = max(SCORING_BLOCK_ELEMENTS // (self.num_replicas * max(self.num_states**2, per_node)), 1)
         if torch.is_grad_enabled() or noise is not None or batch.num_edges <= size:
-            return self._by_replica(self.score(ready, batch, attributes, noise)).contiguous()
-        return self._score_in_blocks(ready, batch, attributes, size)
+            return self._by_replica(self.score(prepared, batch, attributes, noise)).contiguous()
+        return self._score_in_blocks(prepared, batch, attributes, size)
 
-    def _score_in_blocks(self, ready: Tensor, batch: GraphBatch, attributes: Tensor | None, size: int) -> Tensor:
-        """The same tables, but what is made of edges on the way never exceeds a block of `size` edges."""
-        tables = ready.new_empty(0)
-        for first in range(0, batch.num_edges, size):
-            edges = slice(first, first + size)
-            part = self.score(ready, batch, None if attributes is None else attributes[edges], None, edges)
-            if not first:
-                shape = (self.num_replicas, batch.num_edges, self.num_states, self.num_states)
-                tables = part.new_empty(shape)  # of the precision that scores come in, which autocast may decide
-            tables[:, edges] = self._by_replica(part)
-        return tables
-
-    def _by_replica(self, tables: Tensor) -> Tensor:
-        return tables.reshape(-1, self.num_replicas, self.num_states, self.num_states).transpose(0, 1)
+    def drop(self, h: Tensor, noise: Noise | None, layer: int = 0) -> Tensor:
+        """Apply dropout in training; `layer` tells the places of dropout in a scorer apart."""
+        return h if noise is None else noise.dropout(h, self.dropout, FIRST_SCORER_LAYER + layer)
 
     def node_tables(self, h: Tensor, noise: Noise | None) -> tuple[Tensor, Tensor, Tensor] | None:
-        """Tables whose sum is an edge's: of nodes as sources, as targets, and one for all edges; None if it has none.
+        """Tables that add up to the table of an edge; None if the scorer does not split in this way.
+
+        A loss can be computed from them without the tables of all edges.
 
         Args:
             h: [nodes, replicas, channels].
             noise: randomness of a training step, as in `forward`; None for evaluation.
 
         Returns:
-            Two tensors [nodes, replicas, states, states] and one [replicas, states, states], by which a loss can be
-            had without the scores of every edge.
+            The tables of nodes as sources and as targets, both [nodes, replicas, states, states], and one for all
+            edges, [replicas, states, states].
         """
         return None
 
     def prepare(self, h: Tensor, noise: Noise | None) -> Tensor:
-        """What `score` takes of every node [nodes, ...], made once for all edges."""
+        """Everything that `score` needs of the nodes, [nodes, ...], computed once for all edges."""
         return h
 
     @abstractmethod
     def score(
         self,
-        ready: Tensor,
+        prepared: Tensor,
         batch: GraphBatch,
         attributes: Tensor | None,
         noise: Noise | None,
         edges: slice | None = None,
     ) -> Tensor:
-        """[edges, replicas, states, states], or the same numbers in fewer axes.
+        """[edges, replicas, states, states], or the same elements in fewer axes.
 
         Args:
-            ready: what `prepare` made of the nodes.
+            prepared: the output of `prepare`.
             batch: the graphs.
-            attributes: of the edges that are asked for.
-            noise: randomness of a training step.
-            edges: a range of them, without gradient and noise; None for all.
+            attributes: of the edges to score; None if the scorer uses none.
+            noise: randomness of a training step; None for evaluation.
+            edges: a range of edges, without gradient and noise; None for all.
         """
 
+    def attribute_weights(self, seeds: Sequence[int], outputs: int, inputs: int) -> nn.Parameter | None:
+        """Initial weights [replicas, edge_attributes, outputs]; None if the scorer uses no attributes.
+
+        Args:
+            seeds: one for each replica.
+            outputs: width of the layer that they belong to.
+            inputs: all inputs of that layer, which decide the scale of its weights.
+        """
+        if not self.edge_attributes:
+            return None
+        return fan_in_weights(seeds, "scorer.attribute", (self.edge_attributes, outputs), inputs)
+
+    def _score_in_blocks(self, prepared: Tensor, batch: GraphBatch, attributes: Tensor | None, size: int) -> Tensor:
+        """The same tables, with intermediate results for at most `size` edges at a time."""
+        tables = prepared.new_empty(0)
+        for first in range(0, batch.num_edges, size):
+            edges = slice(first, first + size)
+            part = self.score(prepared, batch, None if attributes is None else attributes[edges], None, edges)
+            if not first:
+                shape = (self.num_replicas, batch.num_edges, self.num_states, self.num_states)
+                tables = part.new_empty(shape)  # in the precision of the scores, which autocast may change
+            tables[:, edges] = self._by_replica(part)
+        return tables
+
+    def _by_replica(self, tables: Tensor) -> Tensor:
+        return tables.reshape(-1, self.num_replicas, self.num_states, self.num_states).transpose(0, 1)
+
     def _attributes(self, batch: GraphBatch) -> Tensor | None:
-        """Edge attributes, where the scorer was built for them."""
+        """The edge attributes of a batch; None if the scorer uses none."""
         if not self.edge_attributes:
             return None
         if batch.edge_attr is None or batch.num_edge_attributes != self.edge_attributes:
@@ -115,9 +146,21 @@ class Scorer(nn.Module, ABC):
         return batch.edge_attr
 
 
-class ScorerSpec(Spec, ABC):
-    """What a scorer shall be; `build` makes one."""
+@dataclass(frozen=True)
+class ScorerSpec(Spec):
+    """Specification of a scorer; `build` makes one. Subclasses set `kind` and `scorer`.
 
-    @abstractmethod
+    Args:
+        hidden: channels of a hidden layer with ReLU; None for no hidden layer.
+        dropout: on the representations, and on the hidden layer.
+        symmetric: make g(s, t) the transpose of g(t, s); False uses the stored direction of an edge.
+    """
+
+    scorer: ClassVar[type[Scorer]]
+    hidden: int | None = None
+    dropout: float = 0.0
+    symmetric: bool = True
+
     def build(self, in_channels: int, num_states: int, seeds: Sequence[int], edge_attributes: int = 0) -> Scorer:
-        """Draw initial weights for one replica per seed."""
+        """Build a scorer with initial weights for one replica per seed."""
+        return type(self).scorer(self, in_channels, num_states, seeds, edge_attributes)

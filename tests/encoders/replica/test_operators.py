@@ -72,7 +72,7 @@ def test_edge_ends():
 
 @pytest.mark.parametrize("block", [1, 2**20])
 def test_attention_is_its_definition(block, monkeypatch):
-    monkeypatch.setattr("accord.encoders.replica._attention.BLOCK", block)
+    monkeypatch.setattr("accord.encoders.replica._attention.GRADIENT_BLOCK_ELEMENTS", block)
     batch = GraphBatch.collate(random_graphs()[:3])
     h, a, b = random_h(batch, 2, 2, 3), 3 * random_h(batch, 2, 2).detach(), random_h(batch, 2, 2).detach()
     a, b = a.requires_grad_(), b.requires_grad_()
@@ -131,5 +131,5 @@ def test_products_in_order_equal_ordinary_ones(monkeypatch):
     silence_beta_warning()
     matrix = dense.to_sparse_csr()
     torch.testing.assert_close(multiply_in_order(matrix, columns), dense @ columns)
-    monkeypatch.setattr(_operators, "ORDERED_BLOCK", 20)
+    monkeypatch.setattr(_operators, "ORDERED_BLOCK_ELEMENTS", 20)
     torch.testing.assert_close(multiply_in_order(matrix, columns), dense @ columns)

@@ -8,7 +8,6 @@ from encoders.encoder_cases import ATTRIBUTES, SCORER_CASES, SEEDS, random_batch
 from torch_geometric.data import Data
 
 from accord.encoders import (
-    SCORERS,
     AgreementScorer,
     BilinearScorer,
     LinearScorer,
@@ -16,10 +15,9 @@ from accord.encoders import (
     Scorer,
     ScorerSpec,
     scorer_from_config,
-    scorer_spec,
 )
 from accord.encoders.scorers import _scorer
-from accord.errors import GraphError, InputTypeError, OptionError
+from accord.errors import GraphError, OptionError
 from accord.field import symmetrise
 from accord.graphs import GraphBatch, Topology
 
@@ -96,7 +94,7 @@ def test_blocks_of_edges_give_the_tables_of_all_at_once(spec, attributes, monkey
     sizes = []
     score = scorer.score
     monkeypatch.setattr(scorer, "score", lambda *given: sizes.append(len(tables := score(*given))) or tables)
-    monkeypatch.setattr(_scorer, "BLOCK", 150)
+    monkeypatch.setattr(_scorer, "SCORING_BLOCK_ELEMENTS", 150)
     with torch.no_grad():
         torch.testing.assert_close(scorer(h, batch), whole.detach())
     assert len(sizes) > 1 and sum(sizes) == batch.num_edges
@@ -189,13 +187,7 @@ def test_configurations_survive_json(spec):
     assert scorer_from_config(config) == ScorerSpec.from_config(config) == spec
 
 
-def test_names_and_options():
-    assert set(SCORERS) == {"linear", "bilinear", "agreement"}
-    assert scorer_spec("Bilinear") == BilinearScorer() and scorer_spec(LinearScorer(4)) == LinearScorer(4)
-    with pytest.raises(OptionError, match=r"'cubic' is unknown.*agreement"):
-        scorer_spec("cubic")
-    with pytest.raises(InputTypeError):
-        scorer_spec(None)
+def test_impossible_options_are_refused():
     with pytest.raises(OptionError):
         LinearScorer(hidden=0)
     with pytest.raises(OptionError):

@@ -1,8 +1,8 @@
-"""Attention over arcs on the GPU: online softmax forward, weights made anew backward, nothing of arcs x channels.
+"""Attention over arcs on the GPU: online softmax forward, recomputed weights backward, no tensor of arcs x channels.
 
-Backward, with G the gradient of the result: arc s -> t of weight w has d = G[t] . h[s], and its score's gradient is
-w (d - sum of w d over the arcs that enter t), times the leaky ReLU's slope. Both d and the gradient of h[s] need the
-rows G[t] only, so going through the arcs that leave s gathers them once.
+Backward, with G the gradient of the result: an arc s -> t of weight w has d = G[t] . h[s], and the gradient of its
+score is w (d - sum of w d over the arcs that enter t), times the slope of the leaky ReLU. Both d and the gradient of
+h[s] need the rows G[t] only, so one pass over the arcs that leave s gathers them once.
 """
 
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from accord._triton import power_of_two, triton
-from accord.encoders.replica._operators import Pattern
+from accord.encoders.replica._pattern import Pattern
 from accord.encoders.replica.triton import _attention_kernels as kernels
 
 MAX_CHANNELS = 1024  # a program holds all channels of a head
-ARCS = 2  # rows that a program gathers at once; measured best on an H200, as are the warps below
-ARCS_BACK = {torch.float32: 1}  # the same going back
-WARP_WIDTH = 256  # numbers of a row to a warp: fewer threads wait less for each other
-SCORE_ARCS, SCORE_GROUPS, SCORE_WARPS = 32, 32, 4  # of the kernels that handle scores of arcs, not rows
-CHUNK = 64  # nodes over which a program adds up the gradients of the attention vectors
+FORWARD_ARCS = 2  # rows that a program gathers at a time; fastest on an H200, as are the warps below
+BACKWARD_ARCS = {torch.float32: 1}  # the same in the backward pass; other precisions as forward
+WARP_WIDTH = 256  # elements of a row per warp: fewer threads wait less for each other
+SCORE_ARCS, SCORE_GROUPS, SCORE_WARPS = 32, 32, 4  # block sizes of kernels on scores of arcs, not on rows
+VECTOR_CHUNK_NODES = 64  # nodes over which a program sums the gradients of the attention vectors
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """How many arcs, groups and channels a program takes at once, and with how many warps."""
+    """Arcs, groups and channels that a program handles at a time, and its number of warps."""
 
     arcs: int
     groups: int
@@ -36,13 +36,13 @@ class Blocks:
 
     @classmethod
     def of(cls, groups: int, channels: int, dtype: torch.dtype, back: bool = False) -> "Blocks":
-        """Whole heads, narrow ones several at a time."""
+        """Blocks of whole heads; several narrow heads share a block."""
         wide = power_of_two(channels)
         together = min(max(WARP_WIDTH // wide, 1), power_of_two(groups), 64)
         warps = max(wide * together // WARP_WIDTH, 1)
-        if dtype != torch.float32 and together > 1:  # rows of half the bytes: two warps hide the wait for them
+        if dtype != torch.float32 and together > 1:  # rows have half the bytes: two warps hide the latency
             warps = max(warps, 2)
-        return cls(ARCS_BACK.get(dtype, ARCS) if back else ARCS, together, wide, warps)
+        return cls(BACKWARD_ARCS.get(dtype, FORWARD_ARCS) if back else FORWARD_ARCS, together, wide, warps)
 
 
 def fused_attention(
@@ -55,17 +55,17 @@ def fused_attention(
     scale: float,
     bias: Tensor | None = None,
 ) -> Tensor:
-    """Scores, softmax and average in one.
+    """Attention with scores, softmax and average in one kernel.
 
     Args:
         h: [nodes, replicas, heads, channels].
-        source: [replicas, heads, channels], whose product with a source is its part of an arc's score.
+        source: [replicas, heads, channels]; its inner product with a source is the source's part of an arc's score.
         target: the same for targets.
         pattern: arcs, self-loops included.
-        slope: of the leaky ReLU on the score, below zero.
-        keep: [arcs, replicas, heads] of zeros and ones, the weights that dropout leaves; None for all.
-        scale: factor on what is left.
-        bias: [replicas, heads, channels], added to the average; None for none.
+        slope: of the leaky ReLU on the score, for negative scores.
+        keep: [arcs, replicas, heads] of zeros and ones: the weights that dropout keeps; None for no dropout.
+        scale: factor on the kept weights.
+        bias: [replicas, heads, channels], added to the average; None for no bias.
 
     Returns:
         [nodes, replicas, heads, channels].
@@ -107,7 +107,7 @@ class _Attention(Function):
 
 
 def head_scores(h: Tensor, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Products of `h` [nodes, groups, channels] with two vectors a group [groups, channels]: [nodes, groups] each."""
+    """Inner products of `h` [nodes, groups, channels] with two vectors [groups, channels]: two of [nodes, groups]."""
     nodes, groups, channels = h.shape
     from_source, to_target = (h.new_empty(nodes, groups, dtype=torch.float32) for _ in range(2))
     block = Blocks.of(groups, channels, h.dtype)
@@ -139,7 +139,7 @@ def attend_forward(
     scale: float,
     bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Averages [nodes, groups, channels], and the logarithm of each softmax's denominator [nodes, groups]."""
+    """Averages [nodes, groups, channels], and the log of each softmax's denominator [nodes, groups]."""
     nodes, groups, channels = h.shape
     out, log_sum = torch.empty_like(h), torch.empty_like(from_source)
     block = Blocks.of(groups, channels, h.dtype)
@@ -181,12 +181,12 @@ def attend_backward(
     keep: Tensor | None,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of `h` and of the two vectors a group."""
+    """Gradients of `h` and of the two attention vectors."""
     nodes, groups, channels = h.shape
     block, arcs = Blocks.of(groups, channels, h.dtype, back=True), pattern.num_arcs
     by_group = triton.cdiv(groups, block.groups)
     to_h, to_arcs = torch.empty_like(h), h.new_empty(groups, arcs, dtype=torch.float32)
-    kernels.hand_to_sources[(nodes * by_group,)](
+    kernels.gradient_at_sources[(nodes * by_group,)](
         pattern.start,
         pattern.source,
         pattern.reverse,
@@ -213,7 +213,7 @@ def attend_backward(
     to_from_source, to_to_target = torch.empty_like(from_source), torch.empty_like(to_target)
     narrow = min(power_of_two(groups), SCORE_GROUPS)
     grid = (nodes * triton.cdiv(groups, narrow),)
-    kernels.hand_to_scores[grid](
+    kernels.gradient_of_scores[grid](
         pattern.start,
         pattern.source,
         pattern.reverse,
@@ -233,9 +233,9 @@ def attend_backward(
     kernels.sum_leaving[grid](
         pattern.start, to_arcs, to_from_source, nodes, groups, arcs, SCORE_ARCS, narrow, num_warps=SCORE_WARPS
     )
-    chunks = triton.cdiv(nodes, CHUNK)
+    chunks = triton.cdiv(nodes, VECTOR_CHUNK_NODES)
     to_source, to_target_vector = (h.new_empty(chunks, groups, channels, dtype=torch.float32) for _ in range(2))
-    kernels.hand_to_vectors[(chunks * by_group,)](
+    kernels.gradient_of_vectors[(chunks * by_group,)](
         h,
         source,
         target,
@@ -248,7 +248,7 @@ def attend_backward(
         groups,
         channels,
         chunks,
-        CHUNK,
+        VECTOR_CHUNK_NODES,
         block.arcs,
         block.groups,
         block.channels,

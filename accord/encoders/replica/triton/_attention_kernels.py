@@ -1,8 +1,8 @@
-"""The kernels of `_triton_attention`; a group is one head of one replica.
+"""Kernels of fused attention; a group is one head of one replica.
 
-A program takes one node and a few groups, and goes through the node's arcs in blocks; programs of the same groups run
-side by side, so that the rows they gather are those already in the cache. Every sum is taken by one program in a fixed
-order: the same bits in every run. Tensors are contiguous: h [nodes, groups, channels], scores [nodes, groups].
+A program handles one node and a few groups, and loops over the node's arcs in blocks. Programs of the same groups run
+side by side, so that the rows they gather stay in the cache. One program computes every sum in a fixed order, which
+makes the kernels deterministic. Tensors are contiguous: h [nodes, groups, channels], scores [nodes, groups].
 """
 
 from accord._triton import jit, tl
@@ -83,7 +83,7 @@ def average_over_arcs(  # type: ignore[no-untyped-def]
         mask = enters[:, None] & present[None, :]
         score = own[None, :] + tl.load(from_source + neighbour[:, None] * groups + group[None, :], mask, other=0.0)
         score = tl.where(enters[:, None], _leaky(score, slope), float("-inf"))
-        # Shifted by the largest score so far, so that exp cannot overflow; what was summed is shifted after it.
+        # Subtract the largest score so far, so that exp cannot overflow, and rescale the sums accordingly.
         higher = tl.maximum(highest, tl.max(score, 0))
         shift = tl.exp(highest - higher)
         weight = tl.exp(score - higher[None, :])
@@ -105,7 +105,7 @@ def average_over_arcs(  # type: ignore[no-untyped-def]
 
 
 @jit
-def hand_to_sources(  # type: ignore[no-untyped-def]
+def gradient_at_sources(  # type: ignore[no-untyped-def]
     start,
     source,
     reverse,
@@ -128,7 +128,7 @@ def hand_to_sources(  # type: ignore[no-untyped-def]
     GROUPS: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
-    """Gradient of h at one source, and d of the arcs that leave it, each kept at the place of its reverse."""
+    """Gradient of h at one source, and d of the arcs that leave it, each stored at the position of its reverse."""
     node = (tl.program_id(0) % nodes).to(tl.int64)
     group = tl.program_id(0) // nodes * GROUPS + tl.arange(0, GROUPS)
     channel = tl.arange(0, CHANNELS)
@@ -160,7 +160,7 @@ def hand_to_sources(  # type: ignore[no-untyped-def]
 
 
 @jit
-def hand_to_scores(  # type: ignore[no-untyped-def]
+def gradient_of_scores(  # type: ignore[no-untyped-def]
     start,
     source,
     reverse,
@@ -176,7 +176,7 @@ def hand_to_scores(  # type: ignore[no-untyped-def]
     ARCS: tl.constexpr,
     GROUPS: tl.constexpr,
 ):
-    """Turn d of the arcs that enter one target into the gradients of their scores, and add these up."""
+    """Turn d of the arcs that enter one target into the gradients of their scores, and sum these."""
     node = (tl.program_id(0) % nodes).to(tl.int64)
     group = tl.program_id(0) // nodes * GROUPS + tl.arange(0, GROUPS)
     present = group < groups
@@ -223,7 +223,7 @@ def sum_leaving(  # type: ignore[no-untyped-def]
 
 
 @jit
-def hand_to_vectors(  # type: ignore[no-untyped-def]
+def gradient_of_vectors(  # type: ignore[no-untyped-def]
     h,
     source,
     target,
@@ -241,7 +241,7 @@ def hand_to_vectors(  # type: ignore[no-untyped-def]
     GROUPS: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
-    """What the scores hand back: to h, in place, and to the attention vectors, one sum for each chunk of nodes."""
+    """Add the gradient through the scores to that of h, and sum that of the vectors over each chunk of nodes."""
     chunk = tl.program_id(0) % chunks
     group = tl.program_id(0) // chunks * GROUPS + tl.arange(0, GROUPS)
     channel = tl.arange(0, CHANNELS)

@@ -1,7 +1,7 @@
-"""Sparse times dense on the GPU: each row summed by one program, in the order of its entries.
+"""Sparse times dense on the GPU: one program sums each row, in the order of its entries.
 
-cuSPARSE sums in whatever order its threads finish; this gives the same bits in every run, and adds up half precision
-in float32. Programs of the same block of columns run side by side, so that the rows they gather stay in the cache.
+cuSPARSE sums in the order in which threads finish; this kernel is deterministic, and sums half precision in float32.
+Programs of the same block of columns run side by side, so that the rows they gather stay in the cache.
 """
 
 import torch
@@ -9,20 +9,20 @@ from torch import Tensor
 
 from accord._triton import jit, power_of_two, tl, triton
 
-COLUMNS = 512  # numbers of a row that a program takes
-ENTRIES = 4  # rows that a program gathers at once
+MAX_BLOCK_COLUMNS = 512  # columns of `h` per program
+BLOCK_ENTRIES = 4  # rows of `h` that a program gathers at a time
 WARPS = 4
 
 
-def product(matrix: Tensor, h: Tensor) -> Tensor:
+def sparse_product(matrix: Tensor, h: Tensor) -> Tensor:
     """A matrix of compressed rows times `h` [columns, width], in the precision of `h`."""
     rows, width = matrix.shape[0], h.shape[1]
     h = h.contiguous()
     out = torch.empty(rows, width, dtype=h.dtype, device=h.device)
-    block = min(power_of_two(width), COLUMNS)
+    block = min(power_of_two(width), MAX_BLOCK_COLUMNS)
     grid = (rows * triton.cdiv(width, block),)
     start, column, values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
-    sum_rows[grid](start, column, values, h, out, rows, width, ENTRIES, block, num_warps=WARPS)
+    sum_rows[grid](start, column, values, h, out, rows, width, BLOCK_ENTRIES, block, num_warps=WARPS)
     return out
 
 

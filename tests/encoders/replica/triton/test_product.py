@@ -20,10 +20,10 @@ def matrices(width, dtype=torch.float32):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("width", [1, 5, 20])
 def test_products_equal_dense_ones(width, dtype, monkeypatch):
-    monkeypatch.setattr(_triton_product, "COLUMNS", 8)
+    monkeypatch.setattr(_triton_product, "MAX_BLOCK_COLUMNS", 8)
     dense, matrix, columns = matrices(width, dtype)
     wanted = (dense.double() @ columns.double()).to(dtype)
-    found = _triton_product.product(matrix, columns)
+    found = _triton_product.sparse_product(matrix, columns)
     torch.testing.assert_close(found, wanted, rtol=1e-5 if dtype == torch.float32 else 8e-3, atol=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""Node encoders and edge scorers: graph neural networks with a replica axis, and an adapter for any other."""
+"""Node encoders and edge scorers: graph neural networks with a replica axis, and an adapter for PyG modules."""
 
 from accord.encoders._adapter import Adapter
 from accord.encoders._encoder import Encoder, EncoderSpec
@@ -10,18 +10,15 @@ from accord.encoders._registry import (
     ENCODERS,
     SCORERS,
     encoder_from_config,
+    encoder_name,
     encoder_spec,
     scorer_from_config,
     scorer_spec,
 )
 from accord.encoders._sage import GraphSAGE
 from accord.encoders._unet import GraphUNet
-from accord.encoders.replica._linear import ReplicaLinear
-from accord.encoders.replica._noise import Noise
-from accord.encoders.scorers._agreement import AgreementScorer
-from accord.encoders.scorers._bilinear import BilinearScorer
-from accord.encoders.scorers._linear import LinearScorer
-from accord.encoders.scorers._scorer import Scorer, ScorerSpec
+from accord.encoders.replica import Noise, ReplicaLinear
+from accord.encoders.scorers import AgreementScorer, BilinearScorer, LinearScorer, Scorer, ScorerSpec
 
 __all__ = [
     "ENCODERS",
@@ -45,6 +42,7 @@ __all__ = [
     "Scorer",
     "ScorerSpec",
     "encoder_from_config",
+    "encoder_name",
     "encoder_spec",
     "scorer_from_config",
     "scorer_spec",

@@ -9,7 +9,6 @@ from encoders.encoder_cases import ENCODER_CASES, FEATURES, SEEDS, WIDE, random_
 from torch_geometric.data import Data
 
 from accord.encoders import (
-    ENCODERS,
     GAT,
     GCN,
     GCNII,
@@ -19,9 +18,8 @@ from accord.encoders import (
     GraphUNet,
     Noise,
     encoder_from_config,
-    encoder_spec,
 )
-from accord.errors import GraphError, InputTypeError, OptionError
+from accord.errors import GraphError, OptionError
 from accord.graphs import GraphBatch
 
 OUT = 5
@@ -186,19 +184,6 @@ def test_configurations_survive_json(spec):
         return
     config = json.loads(json.dumps(spec.to_config()))
     assert encoder_from_config(config) == type(spec).from_config(config) == EncoderSpec.from_config(config) == spec
-
-
-def test_names_are_looked_up_once():
-    assert set(ENCODERS) == {"gcn", "sage", "graphsage", "gat", "unet", "gcnii", "mlp", "linear"}
-    assert encoder_spec("GCNII") == GCNII() and encoder_spec(GCN(8)) == GCN(8)
-    module = torch.nn.Identity()
-    assert encoder_spec(module) == Adapter(module)
-    with pytest.raises(OptionError, match=r"'resnet' is unknown.*gcnii"):
-        encoder_spec("resnet")
-    with pytest.raises(InputTypeError, match="int"):
-        encoder_spec(3)
-    with pytest.raises(InputTypeError, match=r"GCN\(\)"):
-        encoder_spec(GCN)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
-"""Handwritten digits on graphs whose labels follow a known Markov field: a made set that needs no file.
+"""Handwritten digits on graphs whose labels follow a known Markov field: generated data that needs no file.
 
-Each node shows a digit, blurred by noise and partly covered. Neighbours tend to show equal or successive digits,
-so a node that cannot be read alone can often be told from its neighbours' labels. Since the field that drew the
-labels is known, so is the best that any method could do with a given reader of single digits.
+Each node shows a digit with noise and a covered square. Neighbours tend to show equal or successive digits, so the
+labels of its neighbours help to recognise an unclear digit. The field that generated the labels is known, and so is
+the best possible result for a given classifier of single digits.
 """
 
 from dataclasses import dataclass
@@ -13,31 +13,31 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from accord.datasets.benchmarks._benchmark import Benchmark
+from accord.datasets.benchmarks import Benchmark
 from accord.errors import OptionError
 from accord.field import PairwiseField
 from accord.graphs import graph_topology
 from accord.inference import sample_exact
 
 NUM_DIGITS = 10
-POOL_SHARES = (0.5, 0.15, 0.35)  # of each digit's images, for train, val, test: no image is in two of them
-SAMPLED_AT_ONCE = 256  # graphs: one call for many is ten times as fast as many calls, and this bounds its memory
+SPLIT_FRACTIONS = (0.5, 0.15, 0.35)  # of each digit's images in train, val and test, which share no image
+SAMPLING_BLOCK_GRAPHS = 256  # one call for many graphs is ten times as fast as many calls; this bounds its memory
 
 
 @dataclass(frozen=True)
 class DigitsTruth:
-    """The field that drew the labels; the same on every node and edge."""
+    """The field that generated the labels; the same potentials on every node and edge."""
 
     node: Tensor  # [states], log prior
     edge: Tensor  # [states, states], symmetric log-potential
 
     def field(self, data: Data, evidence: Tensor | None = None) -> PairwiseField:
-        """The true field on a graph (or PyG batch), with what is known of each node's image.
+        """The true field on a graph (or PyG batch), with evidence from the images.
 
         Args:
             data: the graph or batch.
-            evidence: [nodes, states], log-likelihood of each node's image given its digit, up to a constant a
-                node; None for the field before any image was seen.
+            evidence: [nodes, states], log-likelihood of each node's image given its digit, up to a constant for
+                each node; None for no evidence.
         """
         topology = graph_topology(data)
         node = self.node.expand(topology.num_nodes, -1)
@@ -52,18 +52,18 @@ class DigitsTruth:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DigitsBenchmark(Benchmark):
-    """A benchmark that knows the field its labels were drawn from; `node_id` is the number of a node's image."""
+    """A benchmark with the field that generated its labels; `node_id` is the number of a node's image."""
 
     truth: DigitsTruth
 
 
 @dataclass(frozen=True, kw_only=True)
 class DigitsOptions:
-    """How graphs, labels and images are drawn."""
+    """How graphs, labels and images are generated."""
 
     min_nodes: int = 8
     max_nodes: int = 14
-    extra_edges: int = 2  # on top of a random tree: loops, yet the treewidth is at most 1 + extra_edges
+    extra_edges: int = 2  # in addition to a random tree: the treewidth is at most 1 + extra_edges
     equal: float = 3.0  # log-potential of neighbours that show the same digit
     successive: float = 4.0  # of neighbours one apart, 9 and 0 included, so that all digits are equally frequent
     noise: float = 0.2  # standard deviation; pixels run from 0 to 1
@@ -91,16 +91,16 @@ def make_digits(
     seed: int = 0,
     options: DigitsOptions | None = None,
 ) -> DigitsBenchmark:
-    """Draw graphs, their labels from a known field, and an image for each label.
+    """Generate graphs, their labels from a known field, and an image for each label.
 
-    Splits have streams of their own: asking for more test graphs leaves the training graphs as they were.
+    Each split has its own random stream, so the number of test graphs does not change the training graphs.
 
     Args:
         num_train: number of training graphs.
         num_val: number of validation graphs.
         num_test: number of test graphs.
         seed: the same seed gives the same data.
-        options: how graphs, labels and images are drawn; None for the defaults.
+        options: how graphs, labels and images are generated; None for the defaults.
     """
     for name, count in (("num_train", num_train), ("num_val", num_val), ("num_test", num_test)):
         if count < 1:
@@ -129,14 +129,14 @@ def make_digits(
 
 
 def digits_truth(equal: float, successive: float) -> DigitsTruth:
-    """Neighbours like equal or successive digits; by symmetry every digit is equally likely at every node."""
+    """A field that favours equal and successive digits; by symmetry all digits are equally likely at every node."""
     same = torch.eye(NUM_DIGITS)
     follows = same.roll(1, dims=1)
     return DigitsTruth(torch.zeros(NUM_DIGITS), equal * same + successive * (follows + follows.t()))
 
 
 def random_edges(num_nodes: int, extra_edges: int, random: np.random.Generator) -> np.ndarray:
-    """A random connected graph: a tree grown node by node, then edges between pairs that have none.
+    """A random connected graph: a random tree, then further edges between pairs of nodes.
 
     Returns:
         [2, num_nodes - 1 + extra_edges], each undirected edge once, lower node first.
@@ -155,7 +155,7 @@ def _draw_graphs(
     options: DigitsOptions,
     random: np.random.Generator,
 ) -> list[Data]:
-    """The graphs of one split; `pool` lists the images of each digit that it may use."""
+    """Generate the graphs of one split; `pool` lists the images of each digit that it may use."""
     generator = torch.Generator().manual_seed(int(random.integers(2**62)))
     shapes = []
     for _ in range(count):
@@ -163,15 +163,15 @@ def _draw_graphs(
         once = torch.from_numpy(random_edges(num_nodes, options.extra_edges, random))
         shapes.append(Data(edge_index=torch.cat([once, once.flip(0)], 1), num_nodes=num_nodes))
     graphs = []
-    for start in range(0, count, SAMPLED_AT_ONCE):
-        chunk = shapes[start : start + SAMPLED_AT_ONCE]
+    for start in range(0, count, SAMPLING_BLOCK_GRAPHS):
+        chunk = shapes[start : start + SAMPLING_BLOCK_GRAPHS]
         labels = sample_exact(truth.field(Batch.from_data_list(chunk)), 1, generator=generator)[0]
         chosen = _choose_images(labels.numpy(), pool, random)
-        x = torch.from_numpy(_spoil(images[chosen], options, random))
+        x = torch.from_numpy(_degrade(images[chosen], options, random))
         sizes = [int(shape.num_nodes) for shape in chunk]
         parts = (torch.split(values, sizes) for values in (x, labels, torch.from_numpy(chosen)))
         graphs += [
-            # Clones, because parts of a split share memory: a graph that is saved would take all others along.
+            # Clones, because parts of a split share memory: saving one graph would save all of them.
             Data(x=pixels.clone(), y=y.clone(), edge_index=shape.edge_index, node_id=node_id.clone())
             for shape, pixels, y, node_id in zip(chunk, *parts, strict=True)
         ]
@@ -179,7 +179,7 @@ def _draw_graphs(
 
 
 def _choose_images(labels: np.ndarray, pool: list[np.ndarray], random: np.random.Generator) -> np.ndarray:
-    """For each label an image of that digit, any with equal chance."""
+    """For each label an image of that digit, uniformly at random."""
     sizes = np.array([members.size for members in pool])
     starts = np.cumsum(sizes) - sizes
     chosen: np.ndarray = np.concatenate(pool)[starts[labels] + random.integers(sizes[labels])]
@@ -188,24 +188,24 @@ def _choose_images(labels: np.ndarray, pool: list[np.ndarray], random: np.random
 
 def _digit_images(random: np.random.Generator) -> tuple[np.ndarray, list[list[np.ndarray]]]:
     """Images [images, 8, 8] from 0 to 1, and for each split the images of each digit that belong to it."""
-    from sklearn.datasets import load_digits  # a second to import, and of no use to anyone else in the core
+    from sklearn.datasets import load_digits  # takes a second to import, and only this function needs it
 
     images, digits = load_digits(return_X_y=True)
     pools: list[list[np.ndarray]] = [[], [], []]
     for digit in range(NUM_DIGITS):
         members = random.permutation(np.flatnonzero(digits == digit))
-        cuts = np.round(np.cumsum(POOL_SHARES)[:-1] * members.size).astype(int)
+        cuts = np.round(np.cumsum(SPLIT_FRACTIONS)[:-1] * members.size).astype(int)
         for pool, part in zip(pools, np.split(members, cuts), strict=True):
             pool.append(part)
     return images.reshape(-1, 8, 8) / images.max(), pools
 
 
-def _spoil(images: np.ndarray, options: DigitsOptions, random: np.random.Generator) -> np.ndarray:
-    """Add noise to [nodes, 8, 8] images, cover a square at a random place, and lay each out as one row."""
+def _degrade(images: np.ndarray, options: DigitsOptions, random: np.random.Generator) -> np.ndarray:
+    """Add noise to images [nodes, 8, 8], cover a square at a random position, and flatten each image."""
     count, side = images.shape[0], images.shape[1]
     top, left = random.integers(0, side - options.occlusion + 1, (2, count, 1, 1))
     row, column = np.arange(side)[:, None], np.arange(side)[None, :]
     covered = (row >= top) & (row < top + options.occlusion) & (column >= left) & (column < left + options.occlusion)
     noisy = np.clip(images + random.normal(0, options.noise, images.shape), 0, 1)
-    spoilt: np.ndarray = np.where(covered, 0, noisy).reshape(count, -1).astype(np.float32)
-    return spoilt
+    degraded: np.ndarray = np.where(covered, 0, noisy).reshape(count, -1).astype(np.float32)
+    return degraded

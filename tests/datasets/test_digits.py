@@ -37,7 +37,7 @@ def test_splits_do_not_depend_on_each_others_size(digits):
     assert same(digits.train, more.train)
 
 
-def test_global_generators_are_left_alone():
+def test_global_generators_are_not_used():
     torch.manual_seed(0)
     np.random.seed(0)
     before = torch.get_rng_state(), np.random.get_state()[1].copy()
@@ -52,14 +52,14 @@ def test_no_image_is_in_two_splits(digits):
     assert not (images[0] & images[1] or images[0] & images[2] or images[1] & images[2])
 
 
-def test_every_node_shows_its_label(digits):
+def test_every_image_shows_its_label(digits):
     shown = load_digits().target
     for graph in (*digits.train, *digits.val, *digits.test):
         assert graph.y.tolist() == shown[graph.node_id.numpy()].tolist()
         assert graph.y.dtype == torch.long and graph.x.dtype == torch.float
         assert graph.x.shape == (graph.num_nodes, 64)
         assert 0 <= float(graph.x.min()) and float(graph.x.max()) <= 1
-        assert graph.x.untyped_storage().nbytes() == graph.x.numel() * 4  # no memory shared with other graphs
+        assert graph.x.untyped_storage().nbytes() == graph.x.numel() * 4  # shares no memory with other graphs
 
 
 def test_a_square_of_each_image_is_covered():
@@ -75,7 +75,7 @@ def test_a_square_of_each_image_is_covered():
         assert bool(len(changed)) == (side > 0)
 
 
-def test_graphs_have_the_sizes_asked_for(digits):
+def test_graphs_have_the_requested_sizes(digits):
     sizes = {graph.num_nodes for graph in digits.train}
     assert sizes <= set(range(8, 15)) and len(sizes) > 3
     for graph in digits.train:
@@ -85,7 +85,7 @@ def test_graphs_have_the_sizes_asked_for(digits):
 
 
 @given(st.integers(1, 12), st.integers(0, 5), st.integers(0, 99))
-def test_random_edges_connect_all_nodes_once(num_nodes, extra_edges, seed):
+def test_random_edges_are_distinct_and_connect_all_nodes(num_nodes, extra_edges, seed):
     extra_edges = min(extra_edges, (num_nodes - 1) * (num_nodes - 2) // 2)
     edges = random_edges(num_nodes, extra_edges, np.random.default_rng(seed))
     assert edges.shape == (2, num_nodes - 1 + extra_edges)
@@ -119,7 +119,7 @@ def test_digits_are_equally_frequent(digits):
     assert bool(((share > 0.05) & (share < 0.17)).all())
 
 
-def test_the_truth_is_symmetric_and_likes_what_it_says():
+def test_the_true_field_favours_equal_and_successive_digits():
     truth = digits_truth(3.0, 2.0)
     assert torch.equal(truth.edge, truth.edge.t()) and torch.equal(truth.node, torch.zeros(10))
     assert truth.edge[4, 4] == 3 and truth.edge[4, 5] == truth.edge[9, 0] == 2 and truth.edge[4, 6] == 0
@@ -133,18 +133,18 @@ def test_a_batch_of_true_fields_equals_its_parts(digits):
     torch.testing.assert_close(together.score(labels), alone)
 
 
-def test_joint_labelling_with_the_true_field_pays(digits):
+def test_joint_labelling_with_the_true_field_is_more_accurate(digits):
     train, test = Batch.from_data_list(digits.train), Batch.from_data_list(digits.test)
-    reader = LogisticRegression(max_iter=500).fit(train.x.numpy(), train.y.numpy())
-    evidence = torch.from_numpy(reader.predict_log_proba(test.x.numpy())).float()
+    classifier = LogisticRegression(max_iter=500).fit(train.x.numpy(), train.y.numpy())
+    evidence = torch.from_numpy(classifier.predict_log_proba(test.x.numpy())).float()
     alone = float((evidence.argmax(1) == test.y).float().mean())
     joint = eliminate_beliefs(digits.truth.field(test, evidence)).decode()
-    assert 0.5 < alone < 0.85  # ambiguous, not hopeless
+    assert 0.5 < alone < 0.85  # neither too easy nor too hard
     assert float((joint == test.y).float().mean()) > alone + 0.08
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "rule"),
     [
         ({"min_nodes": 5, "max_nodes": 4}, "min_nodes <= max_nodes"),
         ({"min_nodes": 0}, "1 <= min_nodes"),
@@ -153,8 +153,8 @@ def test_joint_labelling_with_the_true_field_pays(digits):
         ({"occlusion": 9}, "occlusion <= 8"),
     ],
 )
-def test_settings_out_of_range_are_named(options, says):
-    with pytest.raises(OptionError, match=says):
+def test_settings_out_of_range_are_refused(options, rule):
+    with pytest.raises(OptionError, match=rule):
         DigitsOptions(**options)
 
 

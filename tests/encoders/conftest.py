@@ -1,4 +1,4 @@
-"""Graphs here have a dozen nodes: threads would only wait for each other, for minutes where cores are busy."""
+"""Graphs here have a dozen nodes: more threads than one would only wait for each other."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Small graphs, and one specification of every kind and option for the conformance suites."""
+"""Small graphs, and specifications that cover every kind and option, for the conformance suites."""
 
 import torch
 from torch_geometric.data import Data
@@ -61,7 +61,7 @@ SCORER_CASES = {
 
 
 def random_graph(nodes, seed, features=FEATURES, columns=None, dtype=torch.float32):
-    """A random graph with features (sparse where wide), labels, attributes; self-loops and repeats included."""
+    """A random graph with features (sparse if wide), labels, edge attributes, self-loops and repeated edges."""
     generator = torch.Generator().manual_seed(seed)
     columns = 2 * nodes if columns is None else columns
     x = torch.randn(nodes, features, generator=generator)
@@ -83,3 +83,16 @@ def random_graphs(features=FEATURES, dtype=torch.float32):
 
 def random_batch(features=FEATURES, dtype=torch.float32):
     return GraphBatch.collate(random_graphs(features, dtype))
+
+
+def random_h(batch, dtype, *shape):
+    """Random values [nodes, *shape] that require a gradient."""
+    generator = torch.Generator().manual_seed(2)
+    return torch.randn(batch.num_nodes, *shape, generator=generator, dtype=dtype).requires_grad_()
+
+
+def dense_adjacency(batch, dtype):
+    """The adjacency [targets, sources] of a batch."""
+    dense = torch.zeros(batch.num_nodes, batch.num_nodes, dtype=dtype)
+    dense[batch.topology.arcs.target, batch.topology.arcs.source] = 1
+    return dense

@@ -1,4 +1,4 @@
-"""Any PyG module as an encoder."""
+"""PyG modules as encoders."""
 
 import pytest
 import torch
@@ -38,7 +38,7 @@ def test_training_mode_follows_the_noise():
     assert not any(module.training for module in encoder.modules())
 
 
-def test_what_cannot_be_adapted():
+def test_modules_that_do_not_fit_are_refused():
     batch = random_batch()
     with pytest.raises(OptionError, match="one replica, not 2"):
         Adapter(GCNConv(FEATURES, 3)).build(FEATURES, 3, [0, 1])

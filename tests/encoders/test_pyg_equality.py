@@ -1,4 +1,4 @@
-"""With one replica and the same weights, built-in encoders are PyTorch Geometric's layers."""
+"""With one replica and the same weights, built-in encoders equal PyTorch Geometric's layers."""
 
 import pytest
 import torch
@@ -139,8 +139,8 @@ def test_same_weights_give_the_same_outputs_and_gradients(name, dtype, features)
 
 @pytest.mark.parametrize("name", cases(FEATURES))
 def test_initial_weights_have_the_same_spread(name):
-    """The largest of many uniform draws is close to the bound they are drawn from."""
-    torch.manual_seed(0)  # of PyG's draws: of six, all lie below half the bound once in 64 times
+    """The largest of many uniform draws is close to their bound."""
+    torch.manual_seed(0)  # for PyG's weights: all of six draws lie below half the bound once in 64 times
     spec, theirs, pairs = cases(FEATURES)[name]
     ours = spec.build(FEATURES, OUT, list(range(300)))
     for mine, yours, _ in pairs(ours, theirs):

@@ -1,4 +1,4 @@
-"""Graph U-Net: PyG's numbers without PyG's leak."""
+"""Graph U-Net: the output of PyG's network without its memory leak."""
 
 import resource
 from pathlib import Path
@@ -22,7 +22,7 @@ def random_graph(nodes=400, edges=1200):
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
-def test_it_is_pygs_network():
+def test_the_output_equals_pygs():
     batch = random_graph(30, 60)
     encoder = GraphUNet(hidden=8, depth=2, edge_dropout=0.0).build(4, 3, [0])
     arcs = batch.topology.arcs
@@ -34,9 +34,9 @@ def test_it_is_pygs_network():
     assert_close(encoder(batch)[:, 0], wanted)
 
 
-@pytest.mark.skipif(not MEMORY.exists(), reason="this system does not say how much memory a process has")
-def test_it_gives_its_memory_back():
-    """PyG's own squares adjacencies as CSR matrices, which leaks tens of kilobytes a pass on CPUs."""
+@pytest.mark.skipif(not MEMORY.exists(), reason="the system does not report the memory of a process")
+def test_forward_passes_do_not_leak_memory():
+    """PyG squares adjacencies as CSR matrices, which leaks tens of kilobytes per pass on CPUs."""
     batch, encoder = random_graph(), GraphUNet(hidden=4).build(4, 4, [0])
 
     def memory():

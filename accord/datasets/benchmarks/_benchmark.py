@@ -1,4 +1,4 @@
-"""A benchmark: three lists of graphs and what one has to know to train and score on them."""
+"""A benchmark: three lists of graphs, and the facts needed to train and score on them."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -10,7 +10,7 @@ Counted = Literal["edges", "arcs"]
 
 
 class Splits(NamedTuple):
-    """What a reader of a data set gives back."""
+    """The graphs of a data set, as its reader returns them."""
 
     train: list[Data]
     val: list[Data]
@@ -25,7 +25,7 @@ class SplitStatistics:
     graphs: int
     average_nodes: float
     average_edges: float
-    counted: Counted  # whether `average_edges` counts undirected edges, or arcs, twice as many
+    counted: Counted  # what `average_edges` counts: undirected edges, or arcs, of which there are twice as many
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class Benchmark:
     """Graphs with known labels, split into training, validation and test.
 
     Each graph has `x` [nodes, features], `y` and `edge_index` with both directions of every edge. Graphs that
-    were cut out of a larger one keep `node_id`, so that nodes seen in training can be told from new ones.
+    were cut out of a larger one keep `node_id`, which identifies nodes that also occur in training graphs.
     """
 
     name: str
@@ -42,9 +42,9 @@ class Benchmark:
     test: list[Data]
     num_states: int  # values a label can take
     num_tasks: int  # labels per node: y is [nodes] for one, [nodes, tasks] for more
-    level: Level  # what counts as right: a "graph" with every node right, or each "node"
-    counted: Counted  # what the benchmark's tables count
-    source: str  # where the data came from, and what of it is not original
+    level: Level  # unit of the score: "node", or a "graph" whose nodes are all right
+    counted: Counted  # what the tables of the benchmark count
+    source: str  # where the data comes from, and what differs from the original
     features: str = "raw"  # what was done to the features
     label_names: list[str] | None = None  # of the states, where they are known
     task_names: list[str] | None = None  # of the labels of a node, where there are several
@@ -65,7 +65,7 @@ class Benchmark:
 
 
 def split_statistics(graphs: list[Data], counted: Counted) -> SplitStatistics:
-    """Number of graphs and their average size; zero where there is no graph."""
+    """Number of graphs and their average size; all zero for an empty split."""
     count = max(len(graphs), 1)
     nodes = sum(int(graph.num_nodes) for graph in graphs)
     arcs = sum(int(graph.edge_index.shape[1]) for graph in graphs)

@@ -1,4 +1,4 @@
-"""Where benchmark files are looked for, and how they are read."""
+"""Search for benchmark files, and reading of their arrays."""
 
 import os
 import zipfile
@@ -12,7 +12,7 @@ from accord.errors import GraphError
 
 
 def search_folders() -> tuple[Path, ...]:
-    """Folders that are looked in, first match first: `$ACCORD_DATA` if set, then the cache."""
+    """Folders to search, in this order: `$ACCORD_DATA` if set, then the cache."""
     chosen = os.environ.get("ACCORD_DATA")
     return (*([Path(chosen).expanduser()] if chosen else []), cache_folder())
 
@@ -23,27 +23,26 @@ def find_file(name: str) -> Path | None:
 
 
 def read_arrays(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """Read named arrays of an .npz file; others are left on disk. Never unpickles anything.
+    """Read only the named arrays of an .npz file, without unpickling.
 
     Args:
         path: the file.
         required: names that must be in it.
-        optional: names that are read if they are there.
+        optional: names that are read if present.
     """
     try:
-        # Opened here, because numpy leaves a broken archive open.
+        # Opened here, because numpy does not close a broken archive.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             missing = [name for name in required if name not in archive.files]
             if missing:
                 raise GraphError(
                     f"{path.name}: has no array {', '.join(missing)} (it holds {', '.join(archive.files)}). "
-                    f"It is not the file that is meant by that name: replace or remove {path}."
+                    f"It is not the benchmark file of that name: replace or remove {path}."
                 )
             return {name: archive[name] for name in (*required, *optional) if name in archive.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
         if isinstance(error, GraphError):
             raise
         raise GraphError(
-            f"{path.name}: cannot be read as an .npz file ({error}). It may have been cut short: "
-            f"replace or remove {path}."
+            f"{path.name}: cannot be read as an .npz file ({error}). It may be incomplete: replace or remove {path}."
         ) from error

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch_geometric.data import Data
 
-from accord.datasets.benchmarks._benchmark import Benchmark
+from accord.datasets.benchmarks import Benchmark
 from accord.datasets.readers._graphs import FORMS, graph_entries, read_raw
 from accord.datasets.readers._raw import RawGraph, find_label_names
 from accord.errors import DataNotFoundError, GraphError

@@ -1,10 +1,10 @@
-"""Linear maps with a weight for each replica, against plain products; gradients by finite differences."""
+"""Linear maps with one weight for each replica, against plain products; gradients by finite differences."""
 
 import pytest
 import torch
 from torch.testing import assert_close
 
-from accord.encoders.replica._linear import replica_linear, replica_linear_onto
+from accord.encoders.replica._linear import ReplicaLayerNorm, replica_linear, replica_linear_onto
 
 NODES, REPLICAS, INPUTS, OUTPUTS = 5, 3, 4, 2
 
@@ -20,11 +20,12 @@ def test_maps_are_products_for_each_replica(shared):
     h, weight, bias = drawn(shape, (REPLICAS, INPUTS, OUTPUTS), (REPLICAS, OUTPUTS))
     wanted = torch.einsum("ni,rio->nro" if shared else "nri,rio->nro", h, weight) + bias
     assert_close(replica_linear(h, weight, bias), wanted)
+    assert_close(replica_linear(h, weight), wanted - bias)
     assert torch.autograd.gradcheck(replica_linear, (h, weight, bias))
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_products_are_added_to_what_is_given_up(shared):
+def test_products_are_added_in_place(shared):
     shape = (NODES, INPUTS) if shared else (NODES, REPLICAS, INPUTS)
     base, h, weight = drawn((NODES, REPLICAS, OUTPUTS), shape, (REPLICAS, INPUTS, OUTPUTS))
     given = base.detach().clone()
@@ -37,15 +38,21 @@ def test_products_are_added_to_what_is_given_up(shared):
     while node is not None:
         names.add(node.name())
         node = node.next_functions[0][0] if node.next_functions else None
-    assert not any("CopySlices" in name for name in names), "it copies every gradient"
+    assert not any("CopySlices" in name for name in names), "autograd copies every gradient"
 
 
-def test_what_cannot_be_added_in_place_is_added_plainly():
+def test_other_layouts_and_precisions_are_added_out_of_place():
     base, h, weight = drawn((NODES, REPLICAS, OUTPUTS), (NODES, REPLICAS, INPUTS), (REPLICAS, INPUTS, OUTPUTS))
     wanted = base + replica_linear(h, weight)
-    other = base.detach().transpose(0, 1).contiguous().transpose(0, 1)
-    before = other.clone()
-    assert_close(replica_linear_onto(other, h, weight), wanted)
-    assert torch.equal(other, before)
+    strided = base.detach().transpose(0, 1).contiguous().transpose(0, 1)
+    before = strided.clone()
+    assert_close(replica_linear_onto(strided, h, weight), wanted)
+    assert torch.equal(strided, before)
     single = replica_linear_onto(base.detach().float(), h, weight)
     assert single.dtype == torch.float64 and torch.allclose(single, wanted, atol=1e-5)
+
+
+def test_layer_norm_starts_as_torchs():
+    (h,) = drawn((NODES, REPLICAS, INPUTS))
+    ours, theirs = ReplicaLayerNorm(INPUTS, list(range(REPLICAS))).double(), torch.nn.LayerNorm(INPUTS).double()
+    assert_close(ours(h), theirs(h))

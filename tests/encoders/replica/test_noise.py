@@ -1,4 +1,4 @@
-"""Counter-based dropout: fair, independent, and the same in any company."""
+"""Counter-based dropout: uniform, independent, and the same for any set of replicas."""
 
 import itertools
 
@@ -17,20 +17,20 @@ def mask(seed, step, layer, p=0.5):
 
 
 @pytest.mark.parametrize("p", [0.05, 0.3, 0.5, 0.6, 0.9])
-def test_the_share_that_is_dropped(p):
+def test_the_fraction_that_is_dropped(p):
     keep, scale = Noise(range(20), 3).keep(ROWS, CHANNELS, p, 1)
     count = keep.numel()
     assert float(keep.double().mean()) == pytest.approx(1 - p, abs=4 * (p * (1 - p) / count) ** 0.5)
     assert scale == pytest.approx(1 / (1 - p), rel=2e-4)
-    for axis in ((0, 1), (1, 2), (0, 2)):  # rows, channels and replicas are treated alike
+    for axis in ((0, 1), (1, 2), (0, 2)):  # the same for rows, channels and replicas
         share = keep.double().mean(axis)
         spread = (p * (1 - p) * len(share) / count) ** 0.5
         assert float((share - 1 + p).abs().max()) < 5 * spread
         assert float(share.std()) == pytest.approx(spread, rel=0.4)
 
 
-def test_all_sixteen_bits_are_fair():
-    """Thresholds at many levels, and pairs of neighbours: chi-square of 16 x 16 cells."""
+def test_all_sixteen_bits_are_uniform():
+    """Chi-square test over 16 x 16 cells: thresholds at 16 levels for pairs of nearby elements."""
     noise = Noise([1234], 5)
     level = sum(noise.keep(ROWS, CHANNELS, p / 16, 2)[0][:, 0].long() for p in range(1, 16))
     for shift in (1, 2, CHANNELS, CHANNELS + 1):
@@ -42,7 +42,7 @@ def test_all_sixteen_bits_are_fair():
 
 
 def test_streams_are_independent():
-    """Seeds, steps and layers that are close together, far apart, or swapped."""
+    """For seeds, steps and layers that are close together, far apart, or swapped."""
     streams = [
         mask(seed, step, layer)
         for seed, step, layer in itertools.product((0, 1, 2, 2**31, 2**33 + 1, -1), (0, 1, 1000), (0, 1, 1000))
@@ -56,7 +56,7 @@ def test_streams_are_independent():
         assert float(inner.abs().max()) < 5.5 / matrix.shape[1] ** 0.5
 
 
-def test_a_replicas_mask_does_not_depend_on_its_companions():
+def test_a_replicas_mask_does_not_depend_on_other_replicas():
     seeds = [7, 0, 123456789012, 7]
     together = Noise(torch.tensor(seeds), 9).keep(ROWS, 5, 0.3, 2)[0]
     for number, seed in enumerate(seeds):
@@ -65,14 +65,14 @@ def test_a_replicas_mask_does_not_depend_on_its_companions():
 
 @pytest.mark.parametrize("step", [0, 1, 7 * 1_000_003 + 5, 2**31, 2**40 + 3, -1])
 def test_a_step_on_the_device_gives_the_same_masks(step):
-    """Bit for bit: updates replayed from a CUDA graph read the number of the step from memory."""
+    """To the bit: updates replayed from a CUDA graph read the number of the step from device memory."""
     seeds = torch.tensor([7, 0, 123456789012, -3])
     wanted, found = (Noise(seeds, number).keep(ROWS, 5, 0.3, 2)[0] for number in (step, torch.tensor(step)))
     assert torch.equal(found, wanted)
 
 
 @pytest.mark.parametrize("channels", [1, 2, 7])
-def test_single_elements_are_those_of_the_whole_mask(channels):
+def test_single_elements_equal_those_of_the_whole_mask(channels):
     noise = Noise([3, 4], 1)
     whole, scale = noise.keep(50, channels, 0.4, 6)
     row, channel = torch.meshgrid(torch.arange(50), torch.arange(channels), indexing="ij")
@@ -93,7 +93,7 @@ def test_dropout_keeps_the_mean_and_passes_gradients():
 
 
 def test_the_hash_is_a_fixed_function():
-    """Masks are part of what a checkpoint promises: they must never change between versions or machines."""
+    """A resumed run needs the same masks, so they must not change between versions or machines."""
     assert mix(torch.arange(4, dtype=torch.int32)).tolist() == [mix_reference(n) for n in range(4)]
     assert mix(torch.tensor([-1, -(2**31)], dtype=torch.int32)).tolist() == [
         mix_reference(2**32 - 1),
@@ -112,6 +112,6 @@ def mix_reference(x):
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.0])
-def test_impossible_probabilities(p):
+def test_impossible_probabilities_are_refused(p):
     with pytest.raises(OptionError):
         Noise([1], 1).keep(2, 2, p, 0)

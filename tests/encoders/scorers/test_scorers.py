@@ -1,4 +1,4 @@
-"""Truths that hold for every edge scorer, and what sets them apart."""
+"""Properties that every edge scorer has, and the definition of each."""
 
 import json
 
@@ -35,8 +35,8 @@ def built(spec, seeds=SEEDS, attributes=ATTRIBUTES):
     return spec.build(CHANNELS, STATES, seeds, attributes).double()
 
 
-def turned(batch):
-    """The same edges, stored the other way round."""
+def reversed_edges(batch):
+    """The same edges with the opposite stored direction."""
     old = batch.topology
     flipped = Topology(old.num_nodes, old.edge_index.flip(0), old.column, old.graph, old.num_graphs)
     return GraphBatch(batch.x, flipped, batch.y, batch.edge_attr)
@@ -65,10 +65,10 @@ def test_gradients_are_right(spec):
 
 
 @ALL
-def test_direction_counts_only_where_asked_for(spec):
+def test_direction_matters_only_if_not_symmetric(spec):
     batch = random_batch(dtype=DTYPE)
     scorer, h = built(spec), representation(batch)
-    forward, backward = scorer(h, batch), scorer(h, turned(batch)).transpose(-1, -2)
+    forward, backward = scorer(h, batch), scorer(h, reversed_edges(batch)).transpose(-1, -2)
     if spec.symmetric:
         torch.testing.assert_close(forward, backward)
     else:
@@ -76,7 +76,7 @@ def test_direction_counts_only_where_asked_for(spec):
 
 
 @ALL
-def test_renumbering_nodes_permutes_nothing_on_the_edges(spec):
+def test_renumbering_nodes_keeps_the_tables(spec):
     graph = random_graphs(dtype=DTYPE)[3]
     order = torch.randperm(9, generator=torch.Generator().manual_seed(0))
     renumbered = Data(x=graph.x[order], edge_index=order.argsort()[graph.edge_index], edge_attr=graph.edge_attr)
@@ -87,7 +87,7 @@ def test_renumbering_nodes_permutes_nothing_on_the_edges(spec):
 
 @ALL
 @pytest.mark.parametrize("attributes", [0, ATTRIBUTES])
-def test_blocks_of_edges_give_the_tables_of_all_at_once(spec, attributes, monkeypatch):
+def test_scoring_in_blocks_gives_the_same_tables(spec, attributes, monkeypatch):
     batch = random_batch(dtype=DTYPE)
     scorer, h = built(spec, attributes=attributes), representation(batch)
     whole = scorer(h, batch)
@@ -100,7 +100,7 @@ def test_blocks_of_edges_give_the_tables_of_all_at_once(spec, attributes, monkey
     assert len(sizes) > 1 and sum(sizes) == batch.num_edges
     sizes.clear()
     scorer(h, batch)
-    assert sizes == [batch.num_edges]  # autograd would keep every block anyway
+    assert sizes == [batch.num_edges]  # with a gradient, autograd would keep every block
 
 
 @ALL
@@ -139,17 +139,17 @@ def test_no_edges(spec):
 
 
 @ALL
-def test_edge_attributes_reach_the_table(spec):
+def test_edge_attributes_change_the_tables(spec):
     batch = random_batch(dtype=DTYPE)
     other = GraphBatch(batch.x, batch.topology, batch.y, batch.edge_attr + 1)
     scorer, h = built(spec), representation(batch)
     moved = (scorer(h, batch) - scorer(h, other)).abs().amax((-1, -2)) > 0
-    assert float(moved.double().mean()) > 0.5  # a ReLU may hide some
+    assert float(moved.double().mean()) > 0.5  # a ReLU may cut some off
     with pytest.raises(GraphError, match="0 attributes an edge.*built for 2"):
         scorer(h, GraphBatch(batch.x, batch.topology))
 
 
-def test_the_linear_scorer_is_the_papers():
+def test_the_linear_scorer_equals_the_papers_formula():
     """W [v_s; v_t] + b, averaged over both directions."""
     batch = random_batch(dtype=DTYPE)
     h = representation(batch)
@@ -166,7 +166,7 @@ def test_the_linear_scorer_is_the_papers():
         torch.testing.assert_close(scorer(h, batch), wanted)
 
 
-def test_the_bilinear_scorer_is_the_papers():
+def test_the_bilinear_scorer_equals_the_papers_formula():
     """(W v_s)(W v_t)^T."""
     batch = random_batch(dtype=DTYPE)
     h, scorer = representation(batch), built(BilinearScorer(), attributes=0)
@@ -182,7 +182,7 @@ def test_agreement_is_one_number_on_the_diagonal():
 
 
 @ALL
-def test_configurations_survive_json(spec):
+def test_configurations_are_read_back_from_json(spec):
     config = json.loads(json.dumps(spec.to_config()))
     assert scorer_from_config(config) == ScorerSpec.from_config(config) == spec
 

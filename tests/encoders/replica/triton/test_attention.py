@@ -1,4 +1,4 @@
-"""Fused attention against the plain version; in Triton's interpreter where there is no GPU (see tests/conftest.py)."""
+"""Fused attention against the plain version; in Triton's interpreter if there is no GPU (see tests/conftest.py)."""
 
 import pytest
 import torch
@@ -7,8 +7,8 @@ from triton_interpreter import DEVICE
 
 from accord.encoders import Noise
 from accord.encoders.replica._attention import attend
-from accord.encoders.replica._operators import arc_pattern
-from accord.encoders.replica.triton._attention import fused_attention
+from accord.encoders.replica._pattern import arc_pattern
+from accord.encoders.replica.triton import fused_attention
 
 SEEDS = [5, 2**40 + 1]
 HEADS = 3
@@ -51,7 +51,7 @@ def test_fused_attention_equals_the_plain_version(channels, drops):
         torch.testing.assert_close(mine, theirs.float(), rtol=1e-4, atol=1e-5)
 
 
-def test_half_precision_is_added_up_in_full():
+def test_half_precision_is_summed_in_float32():
     pattern = arc_pattern(random_batch().to(DEVICE, torch.float64), True)
     h, source, target = inputs(pattern, 6)
     tensors = [h.bfloat16(), source, target]
@@ -62,7 +62,7 @@ def test_half_precision_is_added_up_in_full():
         torch.testing.assert_close(mine.double(), theirs, rtol=2e-2, atol=4e-2)
 
 
-def test_huge_scores_and_nodes_without_arcs():
+def test_huge_scores_do_not_overflow_and_nodes_without_arcs_get_zero():
     batch = random_batch().to(DEVICE, torch.float64)
     pattern = arc_pattern(batch, False)
     tensors = inputs(pattern, 2, 1e3)
@@ -71,19 +71,19 @@ def test_huge_scores_and_nodes_without_arcs():
     assert (out[pattern.start.diff() == 0] == 0).all() and float(out.abs().sum()) > 0
 
 
-def test_the_same_bits_every_time():
+def test_results_are_deterministic():
     pattern = arc_pattern(random_batch().to(DEVICE, torch.float64), True)
     tensors = inputs(pattern, 6)
     first, second = (with_gradients(fused, tensors, pattern, None) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-def test_a_bias_rides_along():
+def test_a_bias_is_added():
     pattern = arc_pattern(random_batch().to(DEVICE, torch.float64), True)
     tensors = inputs(pattern, 6)
     tensors.append(torch.linspace(-1, 1, tensors[1].numel()).view_as(tensors[1]).to(DEVICE))
     found = with_gradients(
-        lambda h, s, t, b, p, n: fused_attention(h, s, t, p, 0.2, None, 1.0, b), tensors, pattern, None
+        lambda h, s, t, b, p, _: fused_attention(h, s, t, p, 0.2, None, 1.0, b), tensors, pattern, None
     )
     doubles = [tensor.double() for tensor in tensors]
     wanted = with_gradients(lambda h, s, t, b, p, n: plain(h, s, t, p, n) + b, doubles, pattern, None)

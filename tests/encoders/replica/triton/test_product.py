@@ -1,11 +1,11 @@
-"""Sparse products by Triton against dense ones; in the interpreter where there is no GPU."""
+"""Sparse products by Triton against dense ones; in Triton's interpreter if there is no GPU."""
 
 import pytest
 import torch
 from triton_interpreter import DEVICE
 
 from accord.encoders.replica._operators import multiply, silence_beta_warning
-from accord.encoders.replica.triton import _product as _triton_product
+from accord.encoders.replica.triton import _product
 
 
 def matrices(width, dtype=torch.float32):
@@ -20,14 +20,14 @@ def matrices(width, dtype=torch.float32):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("width", [1, 5, 20])
 def test_products_equal_dense_ones(width, dtype, monkeypatch):
-    monkeypatch.setattr(_triton_product, "MAX_BLOCK_COLUMNS", 8)
+    monkeypatch.setattr(_product, "MAX_BLOCK_COLUMNS", 8)
     dense, matrix, columns = matrices(width, dtype)
     wanted = (dense.double() @ columns.double()).to(dtype)
-    found = _triton_product.sparse_product(matrix, columns)
+    found = _product.sparse_product(matrix, columns)
     torch.testing.assert_close(found, wanted, rtol=1e-5 if dtype == torch.float32 else 8e-3, atol=1e-6)
 
 
-def test_on_a_gpu_all_products_go_that_way(monkeypatch):
+def test_products_on_a_gpu_use_the_kernel(monkeypatch):
     dense, matrix, columns = matrices(6)
     monkeypatch.setattr("accord.encoders.replica._operators.suits", lambda *_: True)
     shaped = columns.view(9, 2, 3)

@@ -1,4 +1,4 @@
-"""Constraints: colour a map with what is known of two countries, so that no neighbours share a colour.
+"""Constraints: colour a map so that no two neighbours share a colour, with two countries coloured already.
 
 python examples/constraints.py
 """
@@ -15,7 +15,7 @@ edge_index = torch.tensor([[letter[a], letter[b]] for a, b in borders]).t()
 field = accord.PairwiseField(edge_index, torch.zeros(9, 4), torch.zeros(len(borders), 4, 4))
 field = field.forbid([(colour, colour) for colour in range(4)])
 known = torch.full((9,), -1)
-known[letter["A"]], known[letter["P"]] = 0, 0  # two countries are painted already
+known[letter["A"]], known[letter["P"]] = 0, 0  # these two are red already
 labels = accord.propagate(field.clamp(known), semiring="max").decode()
 for name, colour in zip(countries, labels.tolist(), strict=True):
     print(f"{name:12} {'red green blue yellow'.split()[colour]}")

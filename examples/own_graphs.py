@@ -1,4 +1,4 @@
-"""Your own graphs: rings of people who mostly share an opinion, seen through noisy features.
+"""Your own graphs: rings of people who mostly share their neighbours' opinion, with noisy features.
 
 python examples/own_graphs.py
 """
@@ -10,7 +10,7 @@ import accord
 
 
 def ring(seed: int, opinions: int = 3) -> Data:
-    """One labelled graph."""
+    """One labelled ring."""
     generator = torch.Generator().manual_seed(seed)
     size = int(torch.randint(5, 10, (), generator=generator))
     changes = torch.rand(size, generator=generator) < 0.2
@@ -23,5 +23,5 @@ def ring(seed: int, opinions: int = 3) -> Data:
 train, test = [ring(seed) for seed in range(80)], [ring(seed) for seed in range(1000, 1200)]
 for method in ("gnn", "smooth", "gmnn", "crf", "spn"):
     model = accord.NodeClassifier(method=method, encoder="mlp", level="graph", max_epochs=60)
-    model.fit(train)  # a fifth of the graphs is held out to choose by
+    model.fit(train)  # holds out a fifth of the graphs for model selection
     print(f"{method}: {model.score(test, level='node'):.1%} of nodes, {model.score(test):.1%} of graphs all right")

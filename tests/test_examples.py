@@ -1,4 +1,4 @@
-"""Every example runs as it stands."""
+"""Every example runs unchanged."""
 
 import os
 import subprocess
@@ -12,9 +12,11 @@ EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_example_runs(path, tmp_path):
-    # One thread: two that wait for each other on a busy machine take many times as long.
-    calm = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, path], cwd=tmp_path, env=calm, capture_output=True, text=True, timeout=300)
+    # One thread: on a busy machine, two threads that wait for each other take many times as long.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, path], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout
 

@@ -71,6 +71,12 @@ def test_relative_links_lead_to_files(page):
     assert broken_links(page, page.read_text()) == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_in_the_text_exist(page):
+    named = re.findall(r"`((?:accord|benchmarks|docs|examples|results|tests)/[\w./-]+)`", page.read_text())
+    assert [name for name in named if not (ROOT / name).exists() and not (ROOT / f"{name}.py").exists()] == []
+
+
 def test_the_link_test_can_fail():
     text = "[a](README.md) [b](no/such/file.md#part) [c](https://example.org/x) [d](#here)"
     assert broken_links(ROOT / "README.md", text) == ["no/such/file.md"]

@@ -23,7 +23,8 @@ from accord.evaluation import graph_accuracy, node_accuracy
 from accord.experiments import provenance
 from accord.experiments._paper import Figure, paper_figure
 from accord.graphs import GraphBatch
-from accord.learning import CombinationGrid, Replicas, TrainingRun, choose_combination
+from accord.learning import CombinationGrid, Replicas, TrainingRun
+from accord.learning.selection import choose_combination
 from accord.methods import METHODS, GMNNRecipe, Recipe, Shape, preset_features, preset_recipe
 
 BENCHMARKS, ENCODERS = ("cora*", "citeseer*", "pubmed*"), ("gcn", "gat", "gcnii", "unet")

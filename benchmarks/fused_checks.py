@@ -15,8 +15,8 @@ from torch import Tensor
 from accord.encoders import GAT, LinearScorer, Noise
 from accord.encoders.replica import _attention, _operators
 from accord.graphs import GraphBatch
-from accord.learning import EdgePart, ProxyObjective, Replicas, edge_loss, node_loss
-from accord.learning.objectives import _fused_edge_loss
+from accord.learning import Replicas
+from accord.learning.objectives import ProxyObjective, _fused_edge_loss, edge_loss, node_loss
 from accord.learning.objectives._parts import edge_noise
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -72,13 +72,13 @@ class Objective(ProxyObjective):
     fused = True
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
-        node, edge = self.parts["node"], self.parts["edge"]
-        assert isinstance(edge, EdgePart)
+        edge = self.networks.edge
+        assert edge is not None
         if self.fused:
             on_edges = _fused_edge_loss.network_edge_loss(edge, batch, targets, edge_noise(noise))
         else:
             on_edges = edge_loss(edge(batch, edge_noise(noise)), targets, batch.topology)
-        return {"node": node_loss(node(batch, noise), targets), "edge": on_edges}
+        return {"node": node_loss(self.networks.node_logits(batch, noise), targets), "edge": on_edges}
 
 
 @contextmanager

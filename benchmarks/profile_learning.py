@@ -29,7 +29,6 @@ from fused_checks import (
     synchronise,
 )
 from speed_checks import check_adam, check_chunks, check_graphs, check_leaving, check_tf32, checkable
-from torch import nn
 from torch_geometric.data import Data
 
 import accord
@@ -37,7 +36,9 @@ from accord.bench.learning._run import LearningCase, time_plain
 from accord.encoders.replica import _attention, _operators
 from accord.encoders.replica.triton import _attention as _triton_attention
 from accord.graphs import GraphBatch
-from accord.learning import Job, ProxyObjective, Replicas, Trainer, TrainingRun, learned, train_in_chunks
+from accord.learning import Replicas, TrainingRun
+from accord.learning.objectives import FieldNetworks, ProxyObjective
+from accord.learning.training import Job, Trainer, learned, train_in_chunks
 from accord.learning.training._torch_settings import product_precision
 from accord.methods import Shape, StructuredProxyNetwork, preset_recipe
 
@@ -83,27 +84,27 @@ class Networks:
 
     def __init__(self) -> None:
         self.key: tuple[str, int] | None = None
-        self.parts: dict[str, nn.Module] = {}
+        self.networks: FieldNetworks | None = None
         self.start: list[torch.Tensor] = []
 
-    def get(self, encoder: str, count: int) -> dict[str, nn.Module]:
+    def get(self, encoder: str, count: int) -> FieldNetworks:
         """With the weights they were drawn with."""
         if self.key != (encoder, count):
-            self.parts, self.start = {}, []
+            self.networks, self.start = None, []
             free_memory()
             recipe = preset_recipe("paper", encoder, benchmark="ppi-1")
-            self.parts = StructuredProxyNetwork(recipe).build(Shape(50, 2, 121), Replicas((1,), count)).parts
+            self.networks = StructuredProxyNetwork(recipe).build(Shape(50, 2, 121), Replicas((1,), count)).networks
             self.key = encoder, count
             self.start = [value.detach().to(DEVICE, copy=True) for value in self._values()]
         with torch.no_grad():
-            for part in self.parts.values():
+            for part in self.networks.parts.values():
                 part.to(DEVICE)
             for value, old in zip(self._values(), self.start, strict=True):
                 value.copy_(old)
-        return self.parts
+        return self.networks
 
     def _values(self) -> list[torch.Tensor]:
-        return [value for part in self.parts.values() for value in learned(part).values()]
+        return [value for part in self.networks.parts.values() for value in learned(part).values()]
 
 
 networks = Networks()
@@ -111,7 +112,8 @@ networks = Networks()
 
 def trainer_for(encoder: str, count: int, **training: object) -> Trainer:
     recipe = preset_recipe("paper", encoder, benchmark="ppi-1")
-    objective = ProxyObjective(dict(networks.get(encoder, count)), {"node": recipe.node, "edge": recipe.edge}, "node")
+    own = networks.get(encoder, count)
+    objective = ProxyObjective(own, own.options(recipe.node, recipe.edge), "node")
     options = replace(recipe.training, accelerator=DEVICE, **training)
     return Trainer(objective, Replicas((1,), count), options)
 

@@ -10,19 +10,9 @@ from torch_geometric.data import Data
 
 from accord.datasets import Benchmark
 from accord.encoders import GAT, GCN, GCNII, EncoderSpec, GraphSAGE, LinearScorer
-from accord.learning import (
-    Job,
-    PartOptions,
-    ProxyObjective,
-    ReplicaAdam,
-    Replicas,
-    Trainer,
-    TrainingOptions,
-    TrainingRun,
-    learned,
-    train_in_chunks,
-)
-from accord.learning.training import _chunks, _loop
+from accord.learning import PartOptions, Replicas, TrainingOptions, TrainingRun
+from accord.learning.objectives import ProxyObjective
+from accord.learning.training import Job, ReplicaAdam, Trainer, _chunks, _loop, learned, train_in_chunks
 from accord.methods import Shape, SPNRecipe, StructuredProxyNetwork
 
 COUNT = 6  # replicas
@@ -47,8 +37,8 @@ def job_for(encoder: str, graphs: Graphs, **options: object) -> Job:
     training = TrainingOptions(**{"max_epochs": 5, "batch_graphs": 1, "accelerator": DEVICE, **options})
     recipe = SPNRecipe(encoder=spec, edge_encoder=spec, scorer=LinearScorer(dropout=0.5), node=part, edge=part)
     replicas = Replicas((1,), COUNT)
-    parts = StructuredProxyNetwork(recipe).build(Shape(graphs[0][0].x.shape[1], 2, COUNT), replicas).parts
-    objective = ProxyObjective(parts, {"node": part, "edge": part}, "node")
+    networks = StructuredProxyNetwork(recipe).build(Shape(graphs[0][0].x.shape[1], 2, COUNT), replicas).networks
+    objective = ProxyObjective(networks, networks.options(part, part), "node")
     return Job(objective, replicas, training, TrainingRun(*graphs))
 
 

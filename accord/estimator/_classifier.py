@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import Tensor
 from torch_geometric.data import Data
 
-from accord.datasets import benchmark_features, resolve_benchmark
 from accord.encoders import EncoderSpec
 from accord.errors import AccordError, ConvergenceWarning, GraphError, InputError, OptionError
 from accord.estimator._checks import (
@@ -23,7 +22,7 @@ from accord.estimator._checks import (
     data_shape,
 )
 from accord.estimator._saving import read_model, write_model
-from accord.evaluation import Answers, check_level, metric_for
+from accord.evaluation import NODE, Answers, check_level, metric_for
 from accord.graphs import FeatureTreatment, GraphBatch, common_treatment, fit_treatment
 from accord.inference import Beliefs
 from accord.learning import RefinementOptions, Replicas, Report, TrainingRun, hold_out
@@ -39,7 +38,6 @@ from accord.methods import (
     recipe_to_config,
 )
 
-UNLISTED = ("dblp", "digits")  # sets that presets may have values for, but that load_benchmark does not read
 CHUNK_NUMBERS = 2**25  # entries of edge tables solved at once; the sweeps hold a few times as much
 
 
@@ -120,7 +118,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         check_level(self.level)
         check_parameters(self.get_params(deep=False))
         recipe = self.recipe or preset_recipe(
-            self.preset, self.encoder, self.edge_encoder, self._benchmark(), self.method, self.refine
+            self.preset, self.encoder, self.edge_encoder, self.benchmark, self.method, self.refine
         )
         if self.refine and isinstance(recipe, SPNRecipe) and recipe.refinement is None:
             recipe = replace(recipe, refinement=RefinementOptions())
@@ -131,15 +129,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     def resolve_features(self) -> str:
         """The treatment of features that `fit` will use on raw graphs."""
-        if self.features != "auto":
-            return self.features
-        benchmark = self._benchmark()
-        if benchmark is None or benchmark in UNLISTED:
-            return "raw"
-        return preset_features(self.preset, benchmark) or benchmark_features(benchmark)
-
-    def _benchmark(self) -> str | None:
-        return None if self.benchmark is None else resolve_benchmark(self.benchmark, also=UNLISTED)
+        return preset_features(self.preset, self.benchmark) if self.features == "auto" else self.features
 
     # Learning
 
@@ -182,6 +172,11 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         return not getattr(getattr(self.recipe_, "scorer", None), "symmetric", True)
 
     @property
+    def choice_(self) -> dict[str, list[Any]]:
+        """What was chosen on validation data besides the weights: plain values by name, one for each task."""
+        return self.model_.choice()
+
+    @property
     def feature_names(self) -> list[str] | None:
         """Names of the feature columns that the model was trained on; None where they go by position."""
         return getattr(self, "feature_names_", None)
@@ -222,23 +217,25 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
         Each network runs once a graph. Labels of the graphs, if they have any, come along as the truth.
         """
-        pieces = [self._answers(batch) for batch in self._batches(check_graphs(graphs, "answers"))]
-        whole = GraphBatch.collate(check_graphs(graphs, "answers"))
+        graphs = check_graphs(graphs, "answers")
+        pieces = [self.model_.answers(batch) for batch in self._batches(graphs)]
+        whole = GraphBatch.collate(graphs)
         if whole.y is not None:
             check_truth(whole, self.shape_, "answers")
         return Answers(
             whole.topology,
             None if whole.y is None else self.replicas_.targets(whole.y),
-            {name: torch.cat([labels[name] for labels, _ in pieces], 1) for name in pieces[0][0]},
-            {name: torch.cat([known[name] for _, known in pieces], 1) for name in pieces[0][1]},
-            self.method if self.method in pieces[0][0] and self.method != "gnn" else None,
+            {name: torch.cat([piece[name].labels.cpu() for piece in pieces], 1) for name in pieces[0]},
+            {name: torch.cat([piece[name].probabilities.cpu() for piece in pieces], 1) for name in pieces[0]},
+            self.method if self.method != NODE else None,
         )
 
     def score(self, graphs: Sequence[Data], level: str | None = None) -> float:
         """Share of nodes that are right, or at level "graph" of graphs with every node right; tasks are averaged."""
         metric = metric_for(self.level if level is None else level)
-        labels = [self.model_.labels(batch).cpu() for batch in self._batches(check_graphs(graphs, "score"))]
-        whole = GraphBatch.collate(check_graphs(graphs, "score"))
+        graphs = check_graphs(graphs, "score")
+        labels = [self.model_.labels(batch).cpu() for batch in self._batches(graphs)]
+        whole = GraphBatch.collate(graphs)
         check_truth(whole, self.shape_, "score")
         assert whole.y is not None
         if not bool((whole.y >= 0).any()):
@@ -257,7 +254,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 f"NodeClassifier: the model was trained on {self.shape_.edge_attributes} edge attributes, the graph "
                 f"has {attributes}. Set `edge_attr`."
             )
-        return batch.to(next(iter(self.model_.tensors().values())).device, torch.float32)
+        return batch.to(self.model_.device, torch.float32)
 
     def _prepare(self, graph: Data) -> Data:
         """One graph with its columns in the order of training, and treated as the training graphs were."""
@@ -280,24 +277,6 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 f"{self.shape_.num_features}. Give the same feature columns as in training."
             )
         return self.treatment_.apply(graph)
-
-    def _answers(self, batch: GraphBatch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        from accord.methods import NetworkPair
-        from accord.methods._networks import edge_marginals
-
-        alone = self.model_.node_logits(batch).softmax(-1)
-        probabilities = {"gnn": alone}
-        labels = {"gnn": alone.argmax(-1)}
-        if isinstance(self.model_, NetworkPair):
-            probabilities["edge"] = edge_marginals(self.model_.edge_logits(batch), batch.topology)
-            labels["edge"] = probabilities["edge"].argmax(-1)
-        if self.method != "gnn":
-            probabilities[self.method] = self.model_.beliefs(batch, "sum").node.exp()
-            labels[self.method] = self.model_.labels(batch)
-        return (
-            {name: value.cpu() for name, value in labels.items()},
-            {name: value.cpu() for name, value in probabilities.items()},
-        )
 
     def _batches(self, graphs: list[Data]) -> Iterator[GraphBatch]:
         """Portions of the graphs that are solved together."""
@@ -350,6 +329,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             "features": {"treatment": self.treatment_.name, "names": self.feature_names_},
             "labels": {"names": _listed(self.label_names), "tasks": _listed(self.task_names)},
             "edges": {"directed": self.directed_},
+            "choice": self.model_.choice(),
         }
         write_model(Path(folder), self.model_.tensors() | fitted, config)
 
@@ -377,7 +357,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 task_names=config["labels"]["tasks"],
             )
             loaded._restore(tensors, config)
-        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             if isinstance(error, AccordError):
                 raise
             raise InputError(
@@ -398,7 +378,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = torch.arange(self.shape_.num_states).numpy()
         self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
         self.model_ = self._method().build(self.shape_, self.replicas_)
-        self.model_.load(tensors)
+        self.model_.load(tensors, config["choice"])
 
 
 def _listed(names: Sequence[str] | None) -> list[str] | None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from accord._files import write_text
 from accord._version import library_versions
 from accord.errors import DataNotFoundError, InputError
-from accord.learning import read_checkpoint, write_checkpoint
+from accord.learning.training import read_checkpoint, write_checkpoint
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "model.json", "README.md"
 FORMAT = 2  # 1, of versions before 0.2, did not keep the treatment of features

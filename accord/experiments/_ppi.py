@@ -18,7 +18,8 @@ from accord.experiments._ppi_result import PPIResult, read_ppi_result
 from accord.experiments._ppi_table import ppi_table
 from accord.experiments._provenance import provenance
 from accord.graphs import GraphBatch
-from accord.learning import Chosen, Replicas, Report, TrainingRun, choose_combination
+from accord.learning import Replicas, Report, TrainingRun
+from accord.learning.selection import FieldChoice, choose_combination
 from accord.methods import (
     DENSE_GRID,
     Shape,
@@ -72,7 +73,7 @@ def run_ppi(
     truth = replicas.targets(test.y)
     node, edge = model.logits(test)
 
-    def solved(chosen: Chosen) -> Tensor:
+    def solved(chosen: FieldChoice) -> Tensor:
         return chosen.labels(chosen.field(node, edge, test.topology), model.damping)
 
     return PPIResult(

@@ -4,53 +4,45 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.errors import InputError, UnusedLabelsWarning
 from accord.field import PairwiseField
-from accord.graphs import GraphBatch
+from accord.graphs import GraphBatch, Topology
 from accord.inference import Beliefs, Semiring, propagate
-from accord.learning import (
+from accord.learning import Replicas, TrainingRun
+from accord.learning.objectives import (
     FieldLoss,
     FieldObjective,
-    Replicas,
-    TrainingRun,
     counted_nodes,
     game_loss,
     pseudolikelihood_loss,
     raw_field,
 )
 from accord.methods._model import Method, Shape
-from accord.methods._networks import NetworkPair, build_parts, part_options
+from accord.methods._networks import PairModel, build_networks
 from accord.methods._recipe import CRFRecipe
 from accord.methods._stage import train_stage
 
 SWEEPS = 20  # of max-product on graphs with loops, as everywhere else in selection
 
 
-class CRFModel(NetworkPair):
-    """Node network and edge network (or one for both), whose scores are potentials as they are."""
+class CRFModel(PairModel):
+    """Node network and edge network (or one for both), whose scores are the potentials."""
 
-    def __init__(self, parts: dict[str, nn.Module], damping: float) -> None:
-        super().__init__(parts)
-        self.damping = damping
+    method = "crf"
 
-    def field(self, batch: GraphBatch) -> PairwiseField:
+    def field_of(self, node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
         """Scores as potentials."""
-        return raw_field(*self.logits(batch), batch.topology)
+        return raw_field(node, edge, topology)
 
-    def labels(self, batch: GraphBatch) -> Tensor:
+    def labels_of(self, field: PairwiseField) -> Tensor:
         """Joint labels [R, nodes]."""
-        return self.decode(self.field(batch))
-
-    def decode(self, field: PairwiseField) -> Tensor:
-        """Joint labels [R, nodes] of a field."""
         return propagate(field, semiring="max", damping=self.damping, max_sweeps=SWEEPS).decode()
 
-    def beliefs(self, batch: GraphBatch, semiring: Semiring) -> Beliefs:
-        """Beliefs of the field, run until they settle; forests need no damping for that."""
-        field = self.field(batch)
+    def beliefs_of(self, field: PairwiseField, semiring: Semiring = "sum") -> Beliefs:
+        """Beliefs, propagated until they converge; forests need no damping for that."""
         return propagate(field, semiring=semiring, damping=0.0 if field.peeling.is_forest else self.damping)
 
 
@@ -63,7 +55,7 @@ class CRF(Method):
 
     def build(self, shape: Shape, replicas: Replicas) -> CRFModel:
         """An untrained model."""
-        return CRFModel(build_parts(self.recipe, shape, replicas), self.recipe.damping)
+        return CRFModel(build_networks(self.recipe, shape, replicas), self.recipe.damping)
 
     def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> CRFModel:
         """Train, and keep the networks whose joint labels are best on validation data."""
@@ -72,12 +64,12 @@ class CRF(Method):
             _check_neighbours(run.train, replicas)
         losses: dict[str, FieldLoss] = {"maximin": game_loss(recipe.game), "pseudolikelihood": pseudolikelihood_loss}
         objective = FieldObjective(
-            dict(model.parts),
-            part_options(recipe),
+            model.networks,
+            model.networks.options(recipe.node, recipe.edge),
             self.level,
             raw_field,
             losses[recipe.objective],
-            model.decode,
+            model.labels_of,
             {"loss": recipe.objective, "game": asdict(recipe.game)},
         )
         train_stage(model.history, objective, replicas, recipe.training, run)

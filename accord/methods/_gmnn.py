@@ -1,65 +1,64 @@
 """GMNN (Qu et al. 2019), inductive: an inference network and a label network that learn from each other in turn."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from accord.encoders import ReplicaLinear
 from accord.graphs import GraphBatch
-from accord.learning import (
-    InferenceObjective,
-    LabelObjective,
-    LabelPart,
-    NodeObjective,
-    Objective,
-    Replicas,
-    TrainingRun,
-    determinism,
-    rank,
-)
-from accord.methods._model import Method, Shape
+from accord.learning import Replicas, TrainingRun
+from accord.learning.objectives import InferenceObjective, LabelObjective, LabelPart, NodeObjective, rank
+from accord.learning.training import Objective, determinism
+from accord.methods._model import Choice, Method, Shape
 from accord.methods._networks import FlatModel, build_node_part, edge_keys
 from accord.methods._recipe import GMNNRecipe
 from accord.methods._stage import train_stage
 
-PASSES = (0, 1, 2, 5)  # of the label network over its own predictions; 0 is the inference network alone
+PASSES = (0, 1, 2, 5)  # candidates: passes of the label network over its own predictions; 0 is the inference network
 
 
 class GMNNModel(FlatModel):
-    """Inference network ("node") and label network ("label"), and how often the latter is asked again."""
+    """Inference network ("node") and label network ("label").
 
-    def __init__(self, parts: Mapping[str, nn.Module], passes: Tensor) -> None:
+    Args:
+        parts: both networks.
+        passes: of each replica, how often the label network reads its own predictions.
+    """
+
+    method = "gmnn"
+
+    def __init__(self, parts: Mapping[str, nn.Module], passes: Sequence[int]) -> None:
         super().__init__(parts)
-        self.passes = passes  # [R]
+        self.passes = list(passes)
 
-    @torch.no_grad()
-    def log_probabilities(self, batch: GraphBatch) -> Tensor:
+    def log_probabilities_of(self, logits: Tensor, batch: GraphBatch) -> Tensor:
         """[R, nodes, states] after as many passes as each replica chose."""
-        answers = self.passes_over(batch)
-        chosen = answers[-1].clone()
-        for passes, answer in zip(PASSES, answers, strict=True):
-            chosen[self.passes == passes] = answer[self.passes == passes]
-        return chosen
+        chosen = torch.tensor(self.passes, device=logits.device)
+        result = logits.log_softmax(-1)
+        for passes, answer in self.passes_over(logits, batch, sorted(set(self.passes))).items():
+            result[chosen == passes] = answer[chosen == passes]
+        return result
 
     @torch.no_grad()
-    def passes_over(self, batch: GraphBatch) -> list[Tensor]:
-        """Log-probabilities [R, nodes, states] after each of PASSES."""
-        now, answers = self.node_logits(batch).log_softmax(-1), []
-        for number in range(PASSES[-1] + 1):
-            if number:
+    def passes_over(self, logits: Tensor, batch: GraphBatch, wanted: Sequence[int]) -> dict[int, Tensor]:
+        """Log-probabilities [R, nodes, states] after each of some numbers of passes, in rising order."""
+        now, answers = logits.log_softmax(-1), {}
+        for passes in range(wanted[-1] + 1):
+            if passes:
                 now = self.parts["label"](batch, now.exp()).float().log_softmax(-1)
-            if number in PASSES:
-                answers.append(now)
+            if passes in wanted:
+                answers[passes] = now
         return answers
 
-    def choice(self) -> dict[str, Tensor]:
-        """How often each replica asks again."""
-        return {"passes": self.passes}
+    def choice(self) -> Choice:
+        """Passes of the label network, for every replica."""
+        return {"passes": list(self.passes)}
 
-    def choose(self, choice: dict[str, Tensor]) -> None:
-        """Take such a choice."""
-        self.passes = choice["passes"]
+    def choose(self, choice: Mapping[str, Sequence[Any]]) -> None:
+        """Make as many passes as a choice says."""
+        self.passes = [int(passes) for passes in choice["passes"]]
 
 
 class GMNN(Method):
@@ -82,7 +81,7 @@ class GMNN(Method):
         hidden = ReplicaLinear(width + shape.num_states, width, keys, "hidden")
         label = LabelPart(encoder, hidden, ReplicaLinear(width, shape.num_states, keys, "head"))
         parts = {"node": build_node_part(recipe, shape, replicas), "label": label}
-        return GMNNModel(parts, torch.zeros(replicas.count, dtype=torch.long))
+        return GMNNModel(parts, [0] * replicas.count)
 
     def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> GMNNModel:
         """Inference network first, then `rounds` of label network and inference network in turn."""
@@ -107,6 +106,7 @@ class GMNN(Method):
         assert held_out.y is not None  # the trainer has refused graphs without labels
         targets = replicas.targets(held_out.y)
         with determinism(recipe.training.deterministic):
-            ranks = [rank(p.argmax(-1), targets, held_out.topology, level) for p in model.passes_over(held_out)]
-        model.passes = torch.tensor(PASSES, device=held_out.x.device)[torch.stack(ranks).argmax(0)]
+            answers = model.passes_over(model.node_logits(held_out), held_out, PASSES)
+            ranks = [rank(answer.argmax(-1), targets, held_out.topology, level) for answer in answers.values()]
+        model.passes = [PASSES[number] for number in torch.stack(ranks).argmax(0).tolist()]
         return model

@@ -3,7 +3,8 @@
 from torch import Tensor
 
 from accord.graphs import GraphBatch
-from accord.learning import NodeObjective, Replicas, TrainingRun
+from accord.learning import Replicas, TrainingRun
+from accord.learning.objectives import NodeObjective
 from accord.methods._model import Method, Shape
 from accord.methods._networks import FlatModel, build_node_part
 from accord.methods._recipe import GNNRecipe
@@ -13,9 +14,11 @@ from accord.methods._stage import train_stage
 class GNNModel(FlatModel):
     """A trained node network."""
 
-    def log_probabilities(self, batch: GraphBatch) -> Tensor:
+    method = "gnn"
+
+    def log_probabilities_of(self, logits: Tensor, batch: GraphBatch) -> Tensor:
         """The network's own [R, nodes, states]."""
-        return self.node_logits(batch).log_softmax(-1)
+        return logits.log_softmax(-1)
 
 
 class GNN(Method):

@@ -1,18 +1,22 @@
-"""What all trained methods are: graphs in, a field for every replica out."""
+"""What all methods share: a way to train, and a trained model that turns graphs into a field for every replica."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from accord.errors import InputTypeError
+from accord.errors import InputError, InputTypeError
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch
 from accord.inference import Beliefs, Semiring
 from accord.learning import HistoryRow, Replicas, TrainingRun
+from accord.learning.training import learned
 from accord.methods._recipe import Recipe
+
+Choice = dict[str, list[Any]]  # one plain value for each replica, by name
 
 
 @dataclass(frozen=True)
@@ -25,38 +29,102 @@ class Shape:
     edge_attributes: int = 0
 
 
-class FieldModel(Protocol):
-    """A trained method."""
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What one part of a model says about the nodes of a batch."""
 
-    history: list[HistoryRow]  # one row for each evaluation
+    labels: Tensor  # [R, nodes]
+    probabilities: Tensor  # [R, nodes, states], of each node by itself
 
-    def field(self, batch: GraphBatch) -> PairwiseField:
-        """The field [R, ...] that labels these graphs jointly."""
-        ...
+    @classmethod
+    def most_likely(cls, probabilities: Tensor) -> "Answer":
+        """Each node's most likely state, by probabilities [R, nodes, states]."""
+        return cls(probabilities.argmax(-1), probabilities)
 
-    def labels(self, batch: GraphBatch) -> Tensor:
-        """Labels [R, nodes] that fit together."""
-        ...
 
-    def beliefs(self, batch: GraphBatch, semiring: Semiring) -> Beliefs:
-        """Node and edge beliefs of that field."""
-        ...
+class FieldModel(ABC):
+    """A trained method: networks by name, and what was chosen on validation data besides their weights.
 
+    Labels and beliefs of a field come from one run of the networks:
+
+        field = model.field(batch)
+        labels, beliefs = model.labels_of(field), model.beliefs_of(field, "sum")
+
+    Args:
+        parts: the networks.
+    """
+
+    method: ClassVar[str]  # the name of the method that trains such models
+
+    def __init__(self, parts: Mapping[str, nn.Module]) -> None:
+        self.parts = dict(parts)
+        self.history: list[HistoryRow] = []  # one row for each evaluation during training
+
+    @abstractmethod
     def node_logits(self, batch: GraphBatch) -> Tensor:
         """Scores [R, nodes, states] of the node network alone."""
-        ...
+
+    @abstractmethod
+    def field(self, batch: GraphBatch) -> PairwiseField:
+        """The field [R, ...] that labels these graphs jointly, from one run of the networks."""
+
+    @abstractmethod
+    def labels_of(self, field: PairwiseField) -> Tensor:
+        """Joint labels [R, nodes] of such a field."""
+
+    @abstractmethod
+    def beliefs_of(self, field: PairwiseField, semiring: Semiring = "sum") -> Beliefs:
+        """Node and edge beliefs of such a field."""
+
+    @abstractmethod
+    def answers(self, batch: GraphBatch) -> dict[str, Answer]:
+        """What each part of the model says about a batch, from one run of the networks.
+
+        Returns:
+            "gnn": the node network alone; "edge", where there is an edge network: the edge network alone; and the
+            whole model under its method's name: joint labels and sum-product marginals.
+        """
+
+    def labels(self, batch: GraphBatch) -> Tensor:
+        """Joint labels [R, nodes]."""
+        return self.labels_of(self.field(batch))
+
+    def beliefs(self, batch: GraphBatch, semiring: Semiring = "sum") -> Beliefs:
+        """Node and edge beliefs of the field."""
+        return self.beliefs_of(self.field(batch), semiring)
+
+    def choice(self) -> Choice:
+        """What was chosen on validation data besides the weights: plain values that JSON can hold, one per replica."""
+        return {}
+
+    def choose(self, choice: Mapping[str, Sequence[Any]]) -> None:
+        """Take over a choice that `choice` returned."""
+        assert not choice, "a model that chooses something says how to take it over"
+
+    @property
+    def device(self) -> torch.device:
+        """Where the networks are."""
+        return next(next(iter(self.parts.values())).parameters()).device
 
     def to(self, device: torch.device) -> None:
-        """Move everything that was learned."""
-        ...
+        """Move the networks."""
+        for part in self.parts.values():
+            part.to(device)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that was learned, by name."""
-        ...
+        """Weights of the networks, by name."""
+        return {f"{part}/{name}": value for part in self.parts for name, value in learned(self.parts[part]).items()}
 
-    def load(self, tensors: dict[str, Tensor]) -> None:
-        """Put such tensors back."""
-        ...
+    @torch.no_grad()
+    def load(self, tensors: Mapping[str, Tensor], choice: Mapping[str, Sequence[Any]]) -> None:
+        """Take over weights that `tensors` returned and a choice that `choice` returned."""
+        sizes = [{name: len(values) for name, values in one.items()} for one in (self.choice(), choice)]
+        if sizes[0] != sizes[1]:
+            raise InputError(f"The saved choice has values {sizes[1]}, this model needs {sizes[0]}. Train it again.")
+        for part, network in self.parts.items():
+            for name, value in learned(network).items():
+                value.copy_(tensors[f"{part}/{name}"])
+        self.choose(choice)
 
 
 class Method(ABC):

@@ -13,6 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal, overload
 
+from accord.datasets import benchmark_features, resolve_benchmark
 from accord.encoders import (
     GAT,
     GCN,
@@ -33,7 +34,7 @@ from accord.methods._config import recipe_from_config, recipe_to_config
 from accord.methods._recipe import CRFRecipe, GMNNRecipe, Recipe, SPNRecipe
 from accord.methods._registry import find_method
 
-BENCHMARKS = ("cora*", "citeseer*", "pubmed*", "ppi-1", "ppi-2", "ppi-10", "ppi-20", "dblp", "digits")
+OTHER_BENCHMARKS = ("dblp", "digits")  # sets that presets know and `accord.datasets.load_benchmark` does not read
 
 # Appendix, "Architecture Choices". GCNII is wider on citation graphs and normalised on PPI.
 PAPER_ENCODERS: dict[str, EncoderSpec] = {
@@ -93,10 +94,14 @@ DENSE_GRID = CombinationGrid(
 ACCORD_BENCHMARKS = "accord_benchmarks.json"
 
 
-def preset_features(preset: str, benchmark: str) -> str | None:
-    """The treatment of features that a preset's values were made for; None leaves it to the benchmark."""
+def preset_features(preset: str, benchmark: str | None = None) -> str:
+    """The treatment of features that a preset's values were made for: its own, else the benchmark's, else raw."""
+    benchmark = None if benchmark is None else _canonical_benchmark(benchmark)
+    if benchmark is None or benchmark in OTHER_BENCHMARKS:
+        return "raw"
     citation = benchmark in ("cora*", "citeseer*", "pubmed*")
-    return "row-normalised" if citation and (preset == "paper" or benchmark == "pubmed*") else None
+    row_normalised = citation and (preset == "paper" or benchmark == "pubmed*")
+    return "row-normalised" if row_normalised else benchmark_features(benchmark)
 
 
 @overload
@@ -145,7 +150,7 @@ def preset_recipe(
     kind = find_method(method).recipe_type
     if refine and kind is not SPNRecipe:
         raise OptionError(f"preset_recipe: method {method!r} has no refinement. Set refine=False.")
-    benchmark = _canonical_benchmark(benchmark)
+    benchmark = None if benchmark is None else _canonical_benchmark(benchmark)
     recipe = PRESETS[preset](encoder, benchmark)
     if edge_encoder is not None:
         recipe = replace(recipe, edge_encoder=PRESETS[preset](edge_encoder, benchmark).encoder)
@@ -247,16 +252,13 @@ def _paper_column(benchmark: str | None) -> str:
 
 
 def _canonical(name: str) -> str:
-    """An encoder's name as the tables have it: lower case, one name for each encoder."""
-    encoder_spec(name)  # refuses unknown names
-    return {"graphsage": "sage"}.get(name.lower(), name.lower())
+    """An encoder's name as the tables have it: case is ignored, and each encoder has one name."""
+    return encoder_spec(name).kind
 
 
-def _canonical_benchmark(name: str | None) -> str | None:
+def _canonical_benchmark(name: str) -> str:
     """A benchmark's name as the tables have it."""
-    if name is not None and name not in BENCHMARKS:
-        raise OptionError(f"preset_recipe: benchmark {name!r} is unknown. Choose one of {', '.join(BENCHMARKS)}.")
-    return name
+    return resolve_benchmark(name, also=OTHER_BENCHMARKS)
 
 
 PRESETS = {"accord": _accord, "paper": _paper}

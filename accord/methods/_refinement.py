@@ -1,4 +1,4 @@
-"""Refinement: a trained SPN plays the maximin game for a few more epochs (Eq. 9 of the paper).
+"""Refinement: a trained SPN plays the maximin game for a few more epochs (Eq. 11 of the paper).
 
 With `training.max_epochs=0` the networks come untrained: the paper's "without proxy".
 """
@@ -6,8 +6,8 @@ With `training.max_epochs=0` the networks come untrained: the paper's "without p
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from accord.learning import FieldObjective, Replicas, TrainingRun, game_loss
-from accord.methods._networks import part_options
+from accord.learning import Replicas, TrainingRun
+from accord.learning.objectives import FieldObjective, game_loss
 from accord.methods._recipe import SPNRecipe
 from accord.methods._stage import train_stage
 
@@ -24,17 +24,17 @@ def refine(model: "ProxyModel", recipe: SPNRecipe, level: str, run: TrainingRun,
     """
     options = recipe.refinement
     assert options is not None  # the caller has looked
-    chosen = model.chosen
+    node, edge = (replace(part, learning_rate=options.learning_rate) for part in (recipe.node, recipe.edge))
     objective = FieldObjective(
-        dict(model.parts),
-        {name: replace(part, learning_rate=options.learning_rate) for name, part in part_options(recipe).items()},
+        model.networks,
+        model.networks.options(node, edge),
         level,
-        chosen.field,
+        model.field_of,
         game_loss(recipe.game),
-        lambda field: chosen.labels(field, model.damping),
+        model.labels_of,
         {
             "game": asdict(recipe.game),
-            "chosen": {name: value.tolist() for name, value in chosen.tensors().items() if name != "score"},
+            "chosen": {name: values for name, values in model.choice().items() if name != "score"},
         },
     )
     train_stage(

@@ -1,50 +1,62 @@
 """A GNN whose predictions are smoothed over the graph: the "smooth" half of Correct and Smooth (Huang et al. 2021).
 
-The other half corrects by labels known on the same graph, of which new graphs have none.
+The other half corrects by labels known on the same graph, which new graphs do not have.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.models import LabelPropagation
 
 from accord.graphs import GraphBatch
-from accord.learning import Replicas, TrainingRun, determinism, rank
+from accord.learning import Replicas, TrainingRun
+from accord.learning.objectives import rank
+from accord.learning.training import determinism
 from accord.methods._gnn import GNN
-from accord.methods._model import Method, Shape
+from accord.methods._model import Choice, Method, Shape
 from accord.methods._networks import FlatModel
 from accord.methods._recipe import GNNRecipe
 
+Smoothing = tuple[int, float]  # rounds, and the neighbours' share in each
+NONE: Smoothing = (0, 0.0)
+CANDIDATES: tuple[Smoothing, ...] = (NONE, *product((1, 2, 10, 50), (0.1, 0.3, 0.5, 0.7, 0.9)))  # the first wins ties
 SMALLEST = 1e-30  # probability, so that logs stay finite
-# Candidates (rounds, share taken from the neighbours in each); the first, no smoothing, wins ties.
-CANDIDATES = ((0, 0.0), *product((1, 2, 10, 50), (0.1, 0.3, 0.5, 0.7, 0.9)))
 
 
 class SmoothedModel(FlatModel):
-    """A node network and how much its predictions are smoothed."""
+    """A node network and how much its predictions are smoothed.
 
-    def __init__(self, parts: Mapping[str, nn.Module], candidate: Tensor) -> None:
+    Args:
+        parts: the node network.
+        smoothing: of each replica.
+    """
+
+    method = "smooth"
+
+    def __init__(self, parts: Mapping[str, nn.Module], smoothing: Sequence[Smoothing]) -> None:
         super().__init__(parts)
-        self.candidate = candidate  # [R], numbers in CANDIDATES
+        self.smoothing = list(smoothing)
 
-    def log_probabilities(self, batch: GraphBatch) -> Tensor:
+    def log_probabilities_of(self, logits: Tensor, batch: GraphBatch) -> Tensor:
         """Smoothed [R, nodes, states]."""
-        alone = self.node_logits(batch).softmax(-1)
+        alone = logits.softmax(-1)
         smoothed = alone.clone()
-        for number in self.candidate.unique().tolist():
-            mine = self.candidate == number
-            smoothed[mine] = smooth(alone[mine], batch, *CANDIDATES[int(number)])
+        for rounds, share in dict.fromkeys(self.smoothing):
+            mine = torch.tensor([own == (rounds, share) for own in self.smoothing], device=alone.device)
+            smoothed[mine] = smooth(alone[mine], batch, rounds, share)
         return smoothed.clamp_min(SMALLEST).log()
 
-    def choice(self) -> dict[str, Tensor]:
-        """How much each replica smooths."""
-        return {"candidate": self.candidate}
+    def choice(self) -> Choice:
+        """Rounds of smoothing and the neighbours' share in each, for every replica."""
+        return {"rounds": [rounds for rounds, _ in self.smoothing], "share": [share for _, share in self.smoothing]}
 
-    def choose(self, choice: dict[str, Tensor]) -> None:
-        """Take such a choice."""
-        self.candidate = choice["candidate"]
+    def choose(self, choice: Mapping[str, Sequence[Any]]) -> None:
+        """Smooth as a choice says."""
+        pairs = zip(choice["rounds"], choice["share"], strict=True)
+        self.smoothing = [(int(rounds), float(share)) for rounds, share in pairs]
 
 
 class SmoothedGNN(Method):
@@ -56,8 +68,7 @@ class SmoothedGNN(Method):
 
     def build(self, shape: Shape, replicas: Replicas) -> SmoothedModel:
         """An untrained model that does not smooth."""
-        nothing = torch.zeros(replicas.count, dtype=torch.long)
-        return SmoothedModel(GNN(self.recipe, self.level).build(shape, replicas).parts, nothing)
+        return SmoothedModel(GNN(self.recipe, self.level).build(shape, replicas).parts, [NONE] * replicas.count)
 
     def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> SmoothedModel:
         """Train; keep the best network and choose the smoothing on validation data."""
@@ -71,7 +82,8 @@ class SmoothedGNN(Method):
                 rank(smooth(alone, held_out, *candidate).argmax(-1), targets, held_out.topology, self.level)
                 for candidate in CANDIDATES
             ]
-        model = SmoothedModel(gnn.parts, torch.stack(ranks).argmax(0))
+        best = torch.stack(ranks).argmax(0).tolist()
+        model = SmoothedModel(gnn.parts, [CANDIDATES[number] for number in best])
         model.history = gnn.history
         return model
 

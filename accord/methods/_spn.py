@@ -1,54 +1,64 @@
-"""The Structured Proxy Network: two networks trained apart, one field that makes their labels agree."""
+"""The Structured Proxy Network: two networks trained apart, and one field that makes their labels agree."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from accord.field import PairwiseField
-from accord.graphs import GraphBatch
+from accord.graphs import GraphBatch, Topology
 from accord.inference import Beliefs, Semiring
-from accord.learning import (
-    Chosen,
-    ProxyObjective,
-    Replicas,
-    TrainingRun,
-    choose_combination,
-    determinism,
-    fit_combination,
-    kept_memory,
-)
-from accord.methods._model import Method, Shape
-from accord.methods._networks import NetworkPair, build_parts, part_options
+from accord.learning import Replicas, TrainingRun
+from accord.learning.objectives import FieldNetworks, ProxyObjective
+from accord.learning.selection import FieldChoice, choose_combination, fit_combination
+from accord.learning.training import determinism, kept_memory
+from accord.methods._model import Choice, Method, Shape
+from accord.methods._networks import PairModel, build_networks
 from accord.methods._recipe import SPNRecipe
 from accord.methods._refinement import refine
 from accord.methods._stage import train_stage
 
 
-class ProxyModel(NetworkPair):
-    """Node network and edge network (or one for both), and how they combine."""
+class ProxyModel(PairModel):
+    """Node network and edge network (or one for both), and how they combine.
 
-    def __init__(self, parts: dict[str, nn.Module], chosen: Chosen, damping: float) -> None:
-        super().__init__(parts)
-        self.chosen, self.damping = chosen, damping
+    Args:
+        networks: the networks.
+        chosen: how they combine and how the field is solved.
+        damping: of belief propagation.
+    """
 
-    def field(self, batch: GraphBatch) -> PairwiseField:
+    method = "spn"
+
+    def __init__(self, networks: FieldNetworks, chosen: FieldChoice, damping: float) -> None:
+        super().__init__(networks, damping)
+        self.chosen = chosen
+
+    def field_of(self, node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
         """Pseudomarginals combined (Eq. 5)."""
-        return self.chosen.field(*self.logits(batch), batch.topology)
+        return self.chosen.field(node, edge, topology)
 
-    def labels(self, batch: GraphBatch) -> Tensor:
+    def labels_of(self, field: PairwiseField) -> Tensor:
         """Joint labels [R, nodes]."""
-        return self.chosen.labels(self.field(batch), self.damping)
+        return self.chosen.labels(field, self.damping)
 
-    def beliefs(self, batch: GraphBatch, semiring: Semiring) -> Beliefs:
-        """Beliefs of the field."""
-        return self.chosen.beliefs(self.field(batch), semiring, self.damping)
+    def beliefs_of(self, field: PairwiseField, semiring: Semiring = "sum") -> Beliefs:
+        """Beliefs with each replica's own reweighting."""
+        return self.chosen.beliefs(field, semiring, self.damping)
 
-    def choice(self) -> dict[str, Tensor]:
-        """How the networks combine."""
-        return {f"chosen/{name}": value for name, value in self.chosen.tensors().items()}
+    def choice(self) -> Choice:
+        """How the networks combine and how the field is solved."""
+        return self.chosen.to_config()
 
-    def choose(self, choice: dict[str, Tensor]) -> None:
-        """Take such a choice."""
-        self.chosen = Chosen(**{name.removeprefix("chosen/"): value for name, value in choice.items()})
+    def choose(self, choice: Mapping[str, Sequence[Any]]) -> None:
+        """Combine and solve as a choice says."""
+        self.chosen = FieldChoice.from_config(choice).to(self.device)
+
+    def to(self, device: torch.device) -> None:
+        """Move networks and choice."""
+        super().to(device)
+        self.chosen = self.chosen.to(device)
 
 
 class StructuredProxyNetwork(Method):
@@ -65,25 +75,25 @@ class StructuredProxyNetwork(Method):
 
     def build(self, shape: Shape, replicas: Replicas) -> ProxyModel:
         """An untrained model that combines its networks by the first candidate."""
-        chosen = Chosen.unchosen(self.recipe.grid.candidates()[0], replicas.count)
-        return ProxyModel(build_parts(self.recipe, shape, replicas), chosen, self.recipe.damping)
+        chosen = FieldChoice.default(self.recipe.grid.candidates()[0], replicas.count)
+        return ProxyModel(build_networks(self.recipe, shape, replicas), chosen, self.recipe.damping)
 
     def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> ProxyModel:
         """Train; keep the best networks and choose their combination on validation data."""
         model, recipe = self.build(shape, replicas), self.recipe
-        objective = ProxyObjective(dict(model.parts), part_options(recipe), self.level, recipe.consistency)
+        options = model.networks.options(recipe.node, recipe.edge)
+        objective = ProxyObjective(model.networks, options, self.level, recipe.consistency)
         device = train_stage(model.history, objective, replicas, recipe.training, run)
-        if recipe.training.max_epochs:  # what untrained networks say is no ground for a choice
+        if recipe.training.max_epochs:  # predictions of untrained networks are nothing to choose by
             with determinism(recipe.training.deterministic), kept_memory(device):
-                model.chosen = self._choose(
-                    model, GraphBatch.collate(run.validation).to(device, torch.float32), replicas
-                )
+                held_out = GraphBatch.collate(run.validation).to(device, torch.float32)
+                model.chosen = self._choose(model, held_out, replicas)
         if recipe.refinement is not None:
             refine(model, recipe, self.level, run, replicas)
         return model
 
-    def _choose(self, model: ProxyModel, held_out: GraphBatch, replicas: Replicas) -> Chosen:
-        """How the networks combine best on validation graphs."""
+    def _choose(self, model: ProxyModel, held_out: GraphBatch, replicas: Replicas) -> FieldChoice:
+        """The combination that is best on validation graphs."""
         assert held_out.y is not None  # the trainer has refused graphs without labels
         choose = choose_combination if self.recipe.selection == "grid" else fit_combination
         targets = replicas.targets(held_out.y)

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import torch
 
-from accord.learning import HistoryRow, Job, Objective, Replicas, TrainingOptions, TrainingRun, train_in_chunks
+from accord.learning import HistoryRow, Replicas, TrainingOptions, TrainingRun
+from accord.learning.training import Job, Objective, train_in_chunks
 
 
 def train_stage(

@@ -7,7 +7,8 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from accord.encoders import GCN, MLP, LinearScorer
-from accord.learning import CombinationGrid, PartOptions, Replicas, Trainer, TrainingOptions, TrainingRun
+from accord.learning import CombinationGrid, PartOptions, Replicas, TrainingOptions, TrainingRun
+from accord.learning.training import Trainer
 from accord.methods import Shape, SPNRecipe, StructuredProxyNetwork
 
 

@@ -12,17 +12,8 @@ from accord.encoders import GCN, MLP, BilinearScorer, Identity, Linear, LinearSc
 from accord.errors import DivergenceWarning, InputError, OptionError, UnusedLabelsWarning
 from accord.graphs import GraphBatch
 from accord.inference import eliminate_beliefs
-from accord.learning import (
-    FieldObjective,
-    GameOptions,
-    PartOptions,
-    Replicas,
-    TrainingOptions,
-    TrainingRun,
-    game_loss,
-    maximin_objective,
-    raw_field,
-)
+from accord.learning import GameOptions, PartOptions, Replicas, TrainingOptions, TrainingRun
+from accord.learning.objectives import FieldObjective, game_loss, maximin_objective, raw_field
 from accord.methods import CRF, GMNN, GNN, CRFRecipe, Shape, SmoothedGNN, StructuredProxyNetwork, preset_recipe
 
 TRAIN, VAL, TEST = made_trees(60, 0, states=3), made_trees(30, 1, states=3), made_trees(60, 2, states=3)
@@ -53,7 +44,7 @@ def in_double(model, graphs):
         part.double().zero_grad()
     batch = GraphBatch.collate(graphs).to(torch.device("cpu"), torch.float64)
     game = game_loss(GameOptions(exact=True))
-    objective = FieldObjective(model.parts, {}, "node", raw_field, game, model.decode)
+    objective = FieldObjective(model.networks, {}, "node", raw_field, game, model.labels_of)
     return batch, objective.losses(batch, batch.y[None], Noise(torch.tensor([0]), 0))["field"].sum()
 
 

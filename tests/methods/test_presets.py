@@ -4,7 +4,7 @@ import pytest
 
 from accord.encoders import GAT, GCNII
 from accord.errors import OptionError
-from accord.methods import DENSE_GRID, preset_recipe
+from accord.methods import DENSE_GRID, preset_features, preset_recipe
 
 
 def test_the_papers_values_by_encoder_and_data_set():
@@ -38,3 +38,16 @@ def test_dense_graphs_get_candidates_of_low_sharpness():
 def test_encoders_are_found_whatever_their_case(preset, written):
     assert preset_recipe(preset, written) == preset_recipe(preset, written.lower())
     assert preset_recipe(preset, "gcn", written).edge_encoder == preset_recipe(preset, written).encoder
+
+
+@pytest.mark.parametrize(("written", "name"), [("Cora", "cora*"), ("PPI", "ppi-20"), ("pubmed*", "pubmed*")])
+def test_benchmarks_are_found_as_load_benchmark_finds_them(written, name):
+    assert preset_recipe("accord", "gcnii", benchmark=written) == preset_recipe("accord", "gcnii", benchmark=name)
+    assert preset_features("paper", written) == preset_features("paper", name)
+
+
+def test_unknown_names_are_refused_with_the_known_ones():
+    with pytest.raises(OptionError, match="no benchmark called 'corra'. Choose one of: cora.*digits"):
+        preset_recipe("accord", "gcn", benchmark="corra")
+    with pytest.raises(OptionError, match="preset 'mine' is unknown"):
+        preset_recipe("mine")

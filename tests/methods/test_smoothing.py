@@ -41,8 +41,9 @@ def test_each_replica_chooses_its_own_and_never_loses_on_validation():
         assert may_lose or bool((gain >= 0).all())
         assert gain.mean() > 0  # labels tend to agree along edges here
     batch = GraphBatch.collate(TEST)
-    for replica, number in enumerate(model.candidate.tolist()):
-        own = smooth(alone.node_logits(batch).softmax(-1)[replica : replica + 1], batch, *CANDIDATES[number])
+    assert set(model.smoothing) <= set(CANDIDATES)
+    for replica, smoothing in enumerate(model.smoothing):
+        own = smooth(alone.node_logits(batch).softmax(-1)[replica : replica + 1], batch, *smoothing)
         assert_close(model.log_probabilities(batch).exp()[replica], own[0])
 
 

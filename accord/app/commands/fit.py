@@ -22,7 +22,7 @@ from accord.estimator import NodeClassifier
 from accord.evaluation import Scores, choose_cases, reliability, score_answers, unseen_nodes
 from accord.experiments import provenance
 from accord.graphs import fingerprint_graphs
-from accord.methods import METHODS, ProxyModel, recipe_to_config
+from accord.methods import METHODS, recipe_to_config
 
 WIDE = 100.0  # times: beyond this, features on one scale drown those on another
 
@@ -133,10 +133,7 @@ def train(model: NodeClassifier, data: Benchmark, run: Run, console: Console) ->
 
 def evaluate_once(model: NodeClassifier, data: Benchmark, run: Run, extra: ExtraRows | None = None) -> dict[str, Any]:
     """Everything that is said about test graphs, which nothing has read before."""
-    chosen = None
-    if isinstance(model.model_, ProxyModel):
-        combination = model.model_.chosen.tensors()
-        chosen = {name: [round(value, 6) for value in values.tolist()] for name, values in combination.items()}
+    chosen = {name: [_rounded(value) for value in values] for name, values in model.choice_.items()}
     test = data.test
     if not any(graph.y is not None and bool((graph.y >= 0).any()) for graph in test):
         return {"chosen": chosen}
@@ -156,6 +153,10 @@ def evaluate_once(model: NodeClassifier, data: Benchmark, run: Run, extra: Extra
         for name, probabilities in answers.probabilities.items()
     }
     return {"test": scores, "reliability": bins, "chosen": chosen, "titles": titles, **note}
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def _announce(data: Benchmark, model: NodeClassifier, run: Run, console: Console) -> None:

@@ -12,8 +12,9 @@ from accord._memory import peak_memory
 from accord.bench.learning._plain_networks import PlainTraining
 from accord.datasets import Benchmark, load_benchmark
 from accord.errors import OptionError
-from accord.learning import ProxyObjective, Replicas, Trainer, kept_memory
-from accord.learning.training._torch_settings import product_precision
+from accord.learning import Replicas
+from accord.learning.objectives import ProxyObjective
+from accord.learning.training import Trainer, kept_memory, product_precision
 from accord.methods import Shape, StructuredProxyNetwork, preset_recipe
 
 ENCODERS = ("sage", "gat", "gcn", "gcnii")
@@ -88,8 +89,8 @@ def time_replicas(case: LearningCase, bench: Benchmark, replicas: Replicas, trai
     recipe = preset_recipe("paper", case.encoder, benchmark=case.benchmark)
     training = replace(recipe.training, accelerator=case.device, precision=case.precision)
     shape = Shape(int(train[0].x.shape[1]), bench.num_states, bench.num_tasks)
-    parts = StructuredProxyNetwork(recipe).build(shape, replicas).parts
-    objective = ProxyObjective(parts, {"node": recipe.node, "edge": recipe.edge}, "node")
+    networks = StructuredProxyNetwork(recipe).build(shape, replicas).networks
+    objective = ProxyObjective(networks, networks.options(recipe.node, recipe.edge), "node")
     found: list[tuple[float, int]] = []
 
     def work() -> None:

@@ -4,17 +4,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from accord.encoders import Noise
-from accord.evaluation import metric_for
+from accord.evaluation import check_level
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch, Topology
 from accord.learning.objectives._maximin import GameOptions, maximin_objective
-from accord.learning.objectives._parts import network_logits
+from accord.learning.objectives._parts import FieldNetworks
 from accord.learning.objectives._pseudolikelihood import pseudolikelihood
 from accord.learning.objectives._ranking import rank, within_bounds
-from accord.learning.training._options import PartOptions
+from accord.learning.training import Objective, PartOptions
 
 FieldOf = Callable[[Tensor, Tensor, Topology], PairwiseField]  # logits of nodes and edges -> the field they stand for
 FieldLoss = Callable[[PairwiseField, Tensor], Tensor]  # field and labels [R, nodes] -> loss [R]
@@ -37,7 +37,7 @@ def _blank_field(states: int, topology: Topology) -> PairwiseField:
 
 
 def game_loss(options: GameOptions) -> FieldLoss:
-    """The maximin game: the negative (Bethe) log-likelihood a labelled node, with the gradient of Eq. 9."""
+    """The maximin game: the negative (Bethe) log-likelihood a labelled node, with the gradient of Eq. 11."""
 
     def loss(field: PairwiseField, targets: Tensor) -> Tensor:
         objective, likelihood = maximin_objective(field, targets, options)
@@ -54,12 +54,12 @@ def pseudolikelihood_loss(field: PairwiseField, targets: Tensor) -> Tensor:
     return -(logs * counts).sum(-1) / counts.sum(-1).clamp_min(1)
 
 
-class FieldObjective:
+class FieldObjective(Objective):
     """Trains the networks behind a field by a loss of the field; both are kept by its joint labels.
 
     Args:
-        parts: networks called "node" and "edge", or one called "shared".
-        options: how each network is updated.
+        networks: node and edge network, or one for both.
+        options: how each part of them is updated.
         level: what the networks are kept by.
         field_of: how their scores become a field.
         loss: of the field.
@@ -69,7 +69,7 @@ class FieldObjective:
 
     def __init__(
         self,
-        parts: dict[str, nn.Module],
+        networks: FieldNetworks,
         options: Mapping[str, PartOptions],
         level: str,
         field_of: FieldOf,
@@ -77,10 +77,9 @@ class FieldObjective:
         decode: Decode,
         identity: Mapping[str, Any] | None = None,
     ) -> None:
-        self.parts, self.options = parts, options
-        metric_for(level)  # says which levels there are
-        self.level = level
-        self.identity: Mapping[str, Any] = {"level": level, **(identity or {})}
+        check_level(level)
+        self.networks, self.parts, self.options, self.level = networks, networks.parts, options, level
+        self.identity = {"level": level, **(identity or {})}
         self.field_of, self.loss, self.decode = field_of, loss, decode
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
@@ -95,7 +94,7 @@ class FieldObjective:
 
     def _field(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[PairwiseField, Tensor]:
         """The field, and which replicas [R] have sound potentials; the others' are blank, so that all can go on."""
-        node, edge = (at_least_single(logits) for logits in network_logits(self.parts, batch, noise))
+        node, edge = (at_least_single(logits) for logits in self.networks.logits(batch, noise))
         sound = within_bounds(node) & within_bounds(edge)
         node, edge = (torch.where(sound.view(-1, *(1,) * (x.dim() - 1)), x, 0.0) for x in (node, edge))
         return self.field_of(node, edge, batch.topology), sound

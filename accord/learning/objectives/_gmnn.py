@@ -5,19 +5,16 @@ features and its neighbours' labels, never its own, so that its likelihood is a 
 true labels (those of q stand in for missing ones), and q learns from true labels and from what p makes of them.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from accord.encoders import Encoder, Noise, ReplicaLinear
-from accord.evaluation import metric_for
+from accord.evaluation import check_level
 from accord.graphs import GraphBatch, Topology
 from accord.learning.objectives._losses import node_loss
 from accord.learning.objectives._ranking import rank_logits
-from accord.learning.training._options import PartOptions
+from accord.learning.training import Objective, PartOptions
 
 TAUGHT = 0.5  # share of the label network in what the inference network learns; the rest are true labels
 
@@ -51,15 +48,14 @@ def mean_of_neighbours(values: Tensor, topology: Topology) -> Tensor:
     return total / degree[:, None]
 
 
-class LabelObjective:
+class LabelObjective(Objective):
     """M-step: the label network learns each label from those around it."""
 
     def __init__(self, label: nn.Module, inference: nn.Module, options: PartOptions, level: str) -> None:
-        self.parts: dict[str, nn.Module] = {"label": label}
-        self.options: Mapping[str, PartOptions] = {"label": options}
+        check_level(level)
+        self.parts, self.options = {"label": label}, {"label": options}
         self.inference, self.level = inference, level
-        self.identity: Mapping[str, Any] = {"level": level}
-        metric_for(level)  # says which levels there are
+        self.identity = {"level": level}
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy given the neighbours' true labels."""
@@ -72,15 +68,14 @@ class LabelObjective:
         return {"label": rank_logits(logits, targets, batch.topology, self.level)}
 
 
-class InferenceObjective:
+class InferenceObjective(Objective):
     """E-step: the inference network learns true labels, and what the label network expects of their neighbours."""
 
     def __init__(self, inference: nn.Module, label: nn.Module, options: PartOptions, level: str) -> None:
-        self.parts: dict[str, nn.Module] = {"node": inference}
-        self.options: Mapping[str, PartOptions] = {"node": options}
+        check_level(level)
+        self.parts, self.options = {"node": inference}, {"node": options}
         self.label, self.level = label, level
-        self.identity: Mapping[str, Any] = {"level": level}
-        metric_for(level)  # says which levels there are
+        self.identity = {"level": level}
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy with true labels, and with the label network's distribution at every node."""

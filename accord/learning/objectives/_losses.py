@@ -11,7 +11,7 @@ from accord.graphs import Topology
 
 
 def node_loss(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
-    """Mean cross-entropy over labelled nodes [R] (first sum of Eq. 8).
+    """Mean cross-entropy over labelled nodes [R] (first sum of Eq. 10).
 
     Args:
         logits: [R, nodes, states].
@@ -22,7 +22,7 @@ def node_loss(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor
 
 
 def edge_loss(logits: Tensor, targets: Tensor, topology: Topology, smoothing: float = 0.0) -> Tensor:
-    """Mean cross-entropy over edges with both ends labelled [R] (second sum of Eq. 8).
+    """Mean cross-entropy over edges with both ends labelled [R] (second sum of Eq. 10).
 
     Args:
         logits: [R, edges, states, states].

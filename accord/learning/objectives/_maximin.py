@@ -1,4 +1,4 @@
-"""The maximin game: raise the score of the true labels, lower that of what the field itself believes (Eq. 3 and 9).
+"""The maximin game: raise the score of the true labels, lower that of what the field itself believes (Eq. 3 and 11).
 
 The gradient of log p(y*) with respect to the potentials is the true labels minus the field's marginals, so a step needs
 beliefs but no gradient through them: they are computed apart and held fixed.
@@ -55,7 +55,7 @@ def expected_score(field: PairwiseField, node: Tensor, edge: Tensor) -> Tensor:
 
 
 def maximin_objective(field: PairwiseField, targets: Tensor, options: GameOptions) -> tuple[Tensor, Tensor]:
-    """The game's objective (Eq. 9), whose gradient is that of the likelihood, and the likelihood itself.
+    """The game's objective (Eq. 11), whose gradient is that of the likelihood, and the likelihood itself.
 
     Missing labels are summed out: the positive side is then the expectation given the labels that are known.
 

@@ -1,30 +1,29 @@
-"""The proxy problem as an objective: node network and edge network trained apart, by plain cross-entropy."""
+"""The proxy problem (Eq. 9) as an objective: node and edge network trained apart, by plain cross-entropy."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from accord.encoders import Noise
-from accord.evaluation import edge_accuracy, metric_for
+from accord.evaluation import check_level, edge_accuracy
 from accord.graphs import GraphBatch
 from accord.learning.objectives._fused_edge_loss import network_edge_loss
 from accord.learning.objectives._losses import consistency_penalty, edge_loss, node_loss
-from accord.learning.objectives._parts import EdgePart, edge_noise, network_logits
+from accord.learning.objectives._parts import FieldNetworks, edge_noise
 from accord.learning.objectives._ranking import rank_logits, within_bounds
-from accord.learning.training._options import PartOptions
+from accord.learning.training import Objective, PartOptions
 
 
-class NodeObjective:
+class NodeObjective(Objective):
     """The node network alone: what a GNN without a field learns."""
 
+    separable = True
+
     def __init__(self, node: nn.Module, options: PartOptions, level: str) -> None:
-        self.parts: dict[str, nn.Module] = {"node": node}
-        self.options: Mapping[str, PartOptions] = {"node": options}
-        metric_for(level)  # says which levels there are
-        self.level = level
-        self.identity: Mapping[str, Any] = {"level": level}
+        check_level(level)
+        self.parts, self.options, self.level = {"node": node}, {"node": options}, level
+        self.identity = {"level": level}
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy at labelled nodes."""
@@ -34,51 +33,56 @@ class NodeObjective:
         """Accuracy at the level asked for."""
         return {"node": rank_logits(self.parts["node"](batch), targets, batch.topology, self.level)}
 
+    def with_parts(self, parts: Mapping[str, nn.Module]) -> "NodeObjective":
+        """The same objective of another node network."""
+        return type(self)(parts["node"], self.options["node"], self.level)
 
-class ProxyObjective:
-    """Eq. 8, and with `consistency` > 0 the penalty of the paper's appendix on top.
+
+class ProxyObjective(Objective):
+    """Eq. 10, and with `consistency` > 0 the penalty of the paper's appendix on top.
 
     Args:
-        parts: networks called "node" and "edge", or one called "shared" that gives the logits of both.
-        options: how each network is updated.
+        networks: node and edge network, or one for both.
+        options: how each part of them is updated.
         level: what the node network is kept by.
         consistency: weight of the penalty.
     """
 
+    separable = True
+
     def __init__(
-        self, parts: dict[str, nn.Module], options: Mapping[str, PartOptions], level: str, consistency: float = 0.0
+        self, networks: FieldNetworks, options: Mapping[str, PartOptions], level: str, consistency: float = 0.0
     ) -> None:
-        self.parts, self.options = parts, options
-        metric_for(level)  # says which levels there are
-        self.level = level
-        self.identity: Mapping[str, Any] = {"level": level, "consistency": consistency}
-        self.consistency = consistency
+        check_level(level)
+        self.networks, self.parts, self.options = networks, networks.parts, options
+        self.level, self.consistency = level, consistency
+        self.identity = {"level": level, "consistency": consistency}
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy at labelled nodes and at edges with both ends labelled."""
-        smoothing = [
-            self.options[name if name in self.options else "shared"].label_smoothing for name in ("node", "edge")
-        ]
-        network = self.parts.get("edge")
-        if isinstance(network, EdgePart) and not self.consistency:  # nobody else asks for the scores of every edge
+        node_smoothing, edge_smoothing = self.networks.label_smoothing(self.options)
+        if self.networks.edge is not None and not self.consistency:  # nothing else needs the scores of every edge
+            node = self.networks.node_logits(batch, noise)
             return {
-                "node": node_loss(self.parts["node"](batch, noise), targets, smoothing[0]),
-                "edge": network_edge_loss(network, batch, targets, edge_noise(noise), smoothing[1]),
+                "node": node_loss(node, targets, node_smoothing),
+                "edge": network_edge_loss(self.networks.edge, batch, targets, edge_noise(noise), edge_smoothing),
             }
-        node, edge = network_logits(self.parts, batch, noise)
+        node, edge = self.networks.logits(batch, noise)
         losses = {
-            "node": node_loss(node, targets, smoothing[0]),
-            "edge": edge_loss(edge, targets, batch.topology, smoothing[1]),
+            "node": node_loss(node, targets, node_smoothing),
+            "edge": edge_loss(edge, targets, batch.topology, edge_smoothing),
         }
         if self.consistency:
             losses["consistency"] = self.consistency * consistency_penalty(node, edge, batch.topology)
         return losses
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
-        """Accuracy of the node network at the level asked for, of the edge network on pairs; if shared, the mean."""
-        node, edge = network_logits(self.parts, batch)
+        """Accuracy of node predictions at the level asked for, and of edge predictions on pairs of states."""
+        node, edge = self.networks.logits(batch)
         score = rank_logits(node, targets, batch.topology, self.level)
         pairs = torch.where(within_bounds(edge), edge_accuracy(edge, targets, batch.topology), -torch.inf)
-        if "shared" not in self.parts:
-            return {"node": score, "edge": pairs}
-        return {"shared": torch.stack([score.double(), pairs.double()]).nanmean(0)}  # no labelled edge: nodes alone
+        return self.networks.part_scores(score, pairs)
+
+    def with_parts(self, parts: Mapping[str, nn.Module]) -> "ProxyObjective":
+        """The same objective of other networks."""
+        return type(self)(self.networks.with_parts(parts), self.options, self.level, self.consistency)

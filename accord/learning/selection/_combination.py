@@ -1,7 +1,9 @@
 """How the node and the edge network combine, and how the field is solved: a few numbers for each replica."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,33 +17,55 @@ SEMIRINGS: tuple[Semiring, ...] = ("max", "sum")  # labels are decoded jointly f
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
-    """One value for each replica [*replicas]; all broadcast against each other."""
+class FieldChoice:
+    """What was chosen on validation data: one value for each replica [*replicas]; all broadcast against each other."""
 
     sharpness: Tensor  # multiplies the edge scores before the softmax
     power: Tensor  # of the normaliser
     node_weight: Tensor  # of the node evidence
     node_share: Tensor  # of the node network's marginals in the normaliser; the rest are the table's own sums
     appearance: Tensor  # of every edge in tree-reweighted propagation; 1 is plain, SPANNING the spanning tree's
-    semiring: Tensor  # number in SEMIRINGS
+    semiring: Tensor  # position in SEMIRINGS
     sweeps: Tensor
     score: Tensor  # on validation data; NaN where nothing was chosen
 
     @classmethod
-    def unchosen(cls, candidate: Sequence[float], num_replicas: int) -> "Chosen":
-        """One candidate for all replicas, before anything was chosen."""
+    def default(cls, candidate: Sequence[float], num_replicas: int) -> "FieldChoice":
+        """One candidate for all replicas, without a score: nothing was chosen yet."""
         rows = torch.tensor(candidate).expand(num_replicas, -1)
         return cls.from_rows(rows, torch.full((num_replicas,), torch.nan))
 
     @classmethod
-    def from_rows(cls, rows: Tensor, score: Tensor) -> "Chosen":
+    def from_rows(cls, rows: Tensor, score: Tensor) -> "FieldChoice":
         """From rows [*replicas, numbers] in the order of the fields, and a score [*replicas]."""
         names = [entry.name for entry in fields(cls)]
         return cls(**dict(zip(names, [*rows.unbind(-1), score], strict=True)))
 
+    @classmethod
+    def from_config(cls, config: Mapping[str, Sequence[Any]]) -> "FieldChoice":
+        """Read what `to_config` wrote."""
+        values = {name: list(column) for name, column in config.items()}
+        values["semiring"] = [SEMIRINGS.index(name) for name in values["semiring"]]
+        values["appearance"] = [SPANNING if value == "spanning" else value for value in values["appearance"]]
+        values["score"] = [math.nan if value is None else value for value in values["score"]]
+        return cls(**{name: torch.tensor(column, dtype=torch.float32) for name, column in values.items()})
+
+    def to_config(self) -> dict[str, list[Any]]:
+        """Plain values for each replica, by field: names for semirings, None for no score. Numbers are exact."""
+        values = {name: tensor.tolist() for name, tensor in self.tensors().items()}
+        values["semiring"] = [SEMIRINGS[int(number)] for number in values["semiring"]]
+        values["appearance"] = ["spanning" if value == SPANNING else value for value in values["appearance"]]
+        values["sweeps"] = [int(value) for value in values["sweeps"]]
+        values["score"] = [None if math.isnan(value) else value for value in values["score"]]
+        return values
+
     def tensors(self) -> dict[str, Tensor]:
-        """By name."""
+        """The fields by name."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    def to(self, device: torch.device) -> "FieldChoice":
+        """The same on another device."""
+        return FieldChoice(**{name: value.to(device) for name, value in self.tensors().items()})
 
     def field(self, node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
         """Logits [R, nodes, states] and [R, edges, states, states] -> the field they stand for (Eq. 5)."""

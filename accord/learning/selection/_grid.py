@@ -18,8 +18,8 @@ from accord.evaluation import metric_for
 from accord.field import Pseudomarginals
 from accord.graphs import Topology
 from accord.inference import Semiring
-from accord.learning.objectives._ranking import rank
-from accord.learning.selection._combination import SEMIRINGS, SPANNING, Chosen
+from accord.learning.objectives import rank
+from accord.learning.selection._combination import SEMIRINGS, SPANNING, FieldChoice
 
 CHUNK_BYTES = 2**28  # of edge tables solved at once; the sweeps hold a few times as much
 GPU_SHARE = 1 / 64  # of all memory there: many launches of small kernels are slower than a few of large
@@ -59,7 +59,7 @@ class CombinationGrid:
             )
 
     def candidates(self) -> list[tuple[float, ...]]:
-        """Rows of numbers in the order of the fields of `Chosen`."""
+        """Rows of numbers in the order of the fields of `FieldChoice`."""
         listed: list[tuple[float, ...]] = list(
             product(
                 self.sharpness,
@@ -86,7 +86,7 @@ def choose_combination(
     level: str,
     grid: CombinationGrid,
     damping: float,
-) -> Chosen:
+) -> FieldChoice:
     """The candidate with the best validation score for each replica; node accuracy breaks ties, then the order.
 
     Args:
@@ -107,12 +107,12 @@ def choose_combination(
     for group in by_sharpness.split(max(1, size // by_sharpness.shape[1])):
         marginals = Pseudomarginals.from_logits(node, edge, group[:, :1, None, 0])
         for chunk in group.split(size, dim=1):
-            candidate = Chosen.from_rows(chunk[:, :, None], chunk.new_zeros(*chunk.shape[:2], 1))
+            candidate = FieldChoice.from_rows(chunk[:, :, None], chunk.new_zeros(*chunk.shape[:2], 1))
             labels = candidate.labels(candidate.combine(marginals, topology), damping).flatten(0, 1)
             scores.append(metric(labels, targets, topology))
             ranks.append(rank(labels, targets, topology, level))
     score, winner = torch.cat(scores).double(), torch.cat(ranks).argmax(0)
-    return Chosen.from_rows(candidates[winner], score.gather(0, winner[None])[0].to(node.dtype))
+    return FieldChoice.from_rows(candidates[winner], score.gather(0, winner[None])[0].to(node.dtype))
 
 
 def _chunk_bytes(device: torch.device) -> int:

@@ -10,8 +10,8 @@ from torch import Tensor
 from accord.evaluation import metric_for
 from accord.graphs import Topology
 from accord.inference import propagate
-from accord.learning.objectives._losses import node_loss
-from accord.learning.selection._combination import Chosen
+from accord.learning.objectives import node_loss
+from accord.learning.selection._combination import FieldChoice
 from accord.learning.selection._grid import CombinationGrid
 
 FITTED = ("sharpness", "power", "node_weight", "node_share")
@@ -26,14 +26,14 @@ def fit_combination(
     level: str,
     grid: CombinationGrid,
     damping: float,
-) -> Chosen:
+) -> FieldChoice:
     """Sharpness, power, node weight and the share of node marginals that make validation labels most likely.
 
     Arguments are those of `choose_combination`; of the grid, the first value of everything else is taken.
     """
     replicas = node.shape[0]
     first = torch.tensor(grid.candidates()[0], dtype=node.dtype, device=node.device)
-    start = Chosen.from_rows(first.expand(replicas, -1), node.new_zeros(replicas)).tensors()
+    start = FieldChoice.from_rows(first.expand(replicas, -1), node.new_zeros(replicas)).tensors()
     # Softplus keeps numbers positive (this is 1), and the sigmoid keeps the share between 0 and 1 (this is 0.1).
     raw = {name: node.new_full((replicas,), 0.54) for name in FITTED[:3]}
     raw["node_share"] = node.new_full((replicas,), -2.2)
@@ -41,9 +41,9 @@ def fit_combination(
         value.requires_grad_()
     optimiser = torch.optim.Adam(raw.values(), lr=RATE)
 
-    def chosen() -> Chosen:
+    def chosen() -> FieldChoice:
         values = {name: torch.nn.functional.softplus(raw[name]) for name in FITTED[:3]}
-        return Chosen(**start | values | {"node_share": raw["node_share"].sigmoid()})
+        return FieldChoice(**start | values | {"node_share": raw["node_share"].sigmoid()})
 
     for _ in range(STEPS):
         optimiser.zero_grad()
@@ -56,4 +56,4 @@ def fit_combination(
         best = chosen()
         labels = best.labels(best.field(node, edge, topology), damping)
         score = metric_for(level)(labels, targets, topology).to(node.dtype)
-    return Chosen(**{**best.tensors(), "score": score})
+    return FieldChoice(**{**best.tensors(), "score": score})

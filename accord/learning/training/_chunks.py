@@ -5,7 +5,6 @@ out of memory all the same is halved and tried again. A replica's result does no
 not depend on the chunks either.
 """
 
-import copy
 import json
 import logging
 import math
@@ -18,11 +17,11 @@ import torch
 from lightning.fabric import Fabric
 
 from accord._memory import available_memory, is_out_of_memory, peak_memory, release_memory
-from accord.learning.training._loop import CHECKPOINT, Trainer, stands_alone
+from accord.learning.training._loop import CHECKPOINT, Trainer
 from accord.learning.training._options import TrainingOptions
 from accord.learning.training._replicas import Replicas, copy_of, learned
 from accord.learning.training._run import HistoryRow, TrainingRun
-from accord.learning.training._update import Objective
+from accord.learning.training._update import Objective, is_separable
 
 PLANNED_FROM = 16  # replicas; fewer are simply tried
 PROBES = (2, 6)  # replicas trained to measure what one takes
@@ -53,9 +52,8 @@ class Job:
 
     def for_chunk(self, chunk: Chunk) -> "Job":
         """The same for some replicas, with networks of their own."""
-        part = copy.copy(self.objective)
         places = torch.tensor(chunk)
-        part.parts = {name: copy_of(module, places) for name, module in self.objective.parts.items()}
+        part = self.objective.with_parts({name: copy_of(own, places) for name, own in self.objective.parts.items()})
         run = self.run.stage(f"replicas-{chunk[0]}-{chunk[-1]}")
         return replace(self, objective=part, replicas=self.replicas.subset(chunk), run=run)
 
@@ -77,7 +75,7 @@ def train_in_chunks(job: Job) -> tuple[list[HistoryRow], torch.device]:
     Returns:
         A row of numbers for every evaluation, over all replicas; and where the parts are now.
     """
-    if job.options.devices > 1 or job.replicas.count == 1 or not stands_alone(job.objective):
+    if job.options.devices > 1 or job.replicas.count == 1 or not is_separable(job.objective):
         trainer = job.execute()
         return trainer.history, trainer.fabric.device
     waiting, done = deque(_plan(job)), list[tuple[Chunk, list[HistoryRow]]]()

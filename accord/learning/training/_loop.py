@@ -14,31 +14,22 @@ from torch_geometric.data import Data
 from accord.encoders import Noise
 from accord.errors import InputError
 from accord.graphs import GraphBatch, fingerprint_graphs
-from accord.learning.objectives._proxy import NodeObjective, ProxyObjective
 from accord.learning.training._adam import ReplicaAdam
 from accord.learning.training._allocation import kept_memory
 from accord.learning.training._checkpoint import flatten_optimiser, read_checkpoint, restore_optimiser, write_checkpoint
 from accord.learning.training._cuda_graphs import CudaGraphs, Result
 from accord.learning.training._divergence import finite_replicas, forget_momentum, warn_of_divergence
 from accord.learning.training._options import TrainingOptions
-from accord.learning.training._replicas import Replicas, cut, is_stacked, learned
+from accord.learning.training._replicas import Replicas, cut, learned
 from accord.learning.training._run import HistoryRow, Report, TrainingRun
 from accord.learning.training._snapshots import Snapshots
 from accord.learning.training._torch_settings import FABRIC_PRECISIONS, determinism, product_precision
-from accord.learning.training._update import Objective, Updater
+from accord.learning.training._update import Objective, Updater, is_separable
 
 CHECKPOINT = "checkpoint.safetensors"
 COURSE = ("batch_graphs", "evaluate_every", "patience", "clip_norm", "precision")  # options that shape a run's course
 LEAVING_SHARE = 0.25  # of the replicas in the batch must have finished before these leave: it costs a fresh start
 EPOCH_STRIDE = 1_000_003  # keeps the steps of different epochs apart in the noise
-
-
-def stands_alone(objective: Objective) -> bool:
-    """Whether an objective is its parts and nothing else: replicas can be taken out, and updates recorded.
-
-    Losses of whole fields wait for the device and know of all replicas, and so do foreign modules.
-    """
-    return isinstance(objective, (NodeObjective, ProxyObjective)) and is_stacked(objective.parts.values())
 
 
 class Trainer:
@@ -155,7 +146,7 @@ class Trainer:
         staying = self._running()[self.present]
         gone = int((~staying).sum())
         worth_it = gone >= LEAVING_SHARE * len(staying) and bool(staying.any())
-        if gone and worth_it and self.fabric.world_size == 1 and stands_alone(self.objective):
+        if gone and worth_it and self.fabric.world_size == 1 and is_separable(self.objective):
             self._keep(staying.nonzero().flatten())
 
     def _keep(self, places: Tensor) -> None:
@@ -179,7 +170,7 @@ class Trainer:
     def _make_graphs(self) -> CudaGraphs | None:
         """Where updates can be recorded and replayed, and are wanted so."""
         single_gpu = self.fabric.device.type == "cuda" and self.fabric.world_size == 1
-        wanted = self.options.cuda_graphs and single_gpu and stands_alone(self.objective)
+        wanted = self.options.cuda_graphs and single_gpu and is_separable(self.objective)
         return CudaGraphs(self.fabric.device) if wanted else None
 
     def _replayed(self, key: str, work: Callable[[], Result]) -> Result:

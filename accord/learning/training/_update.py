@@ -1,7 +1,8 @@
 """One update: losses, gradients, clipping, a step of every optimiser; nothing in it waits for the device."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from lightning.fabric import Fabric
@@ -12,26 +13,38 @@ from accord.graphs import GraphBatch
 from accord.learning.training._adam import ReplicaAdam
 from accord.learning.training._divergence import halt_gradients
 from accord.learning.training._options import PartOptions
-from accord.learning.training._replicas import owner, spread
+from accord.learning.training._replicas import is_stacked, owner, spread
 
 
-class Objective(Protocol):
+class Objective(ABC):
     """What is to be learned: parts with parameters, their losses, and how good they are on validation data."""
 
     parts: dict[str, nn.Module]
     options: Mapping[str, PartOptions]
-    identity: Mapping[str, Any]  # what a checkpoint must agree in, beside the parts and their options
+    identity: Mapping[str, Any]  # what a checkpoint must agree in, besides the parts and their options
+    # Whether a replica's losses and scores depend on its own parameters alone, and never wait for the device: then
+    # replicas can be trained apart or leave the batch, and updates can be recorded and replayed.
+    separable: bool = False
 
+    @abstractmethod
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Loss of each part [R]; their sum over parts and replicas is minimised."""
-        ...
 
+    @abstractmethod
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Score of each part [R], higher is better: it decides which parameters are kept.
 
         Parts that are judged together have one score, under another name.
         """
-        ...
+
+    def with_parts(self, parts: Mapping[str, nn.Module]) -> "Objective":
+        """The same objective of other modules, such as copies that hold some of the replicas."""
+        raise NotImplementedError(f"{type(self).__name__} is not separable: its parts cannot be replaced.")
+
+
+def is_separable(objective: Objective) -> bool:
+    """Whether an objective is separable and every parameter of its parts is stacked along a replica axis."""
+    return objective.separable and is_stacked(objective.parts.values())
 
 
 class Updater:

@@ -9,7 +9,7 @@ from accord import PairwiseField
 from accord.errors import FieldError, GraphError
 from accord.field import _field
 from accord.graphs import GraphBatch, Topology
-from accord.learning import raw_field
+from accord.learning.objectives import raw_field
 
 
 def potentials(shape, states, seed, dtype=torch.float32):

@@ -10,7 +10,7 @@ from triton_interpreter import DEVICE
 
 from accord.encoders import GCN, BilinearScorer, LinearScorer, Noise
 from accord.graphs import GraphBatch
-from accord.learning import EdgePart, edge_loss
+from accord.learning.objectives import EdgePart, edge_loss
 from accord.learning.objectives import _fused_edge_loss as fused
 from accord.learning.objectives._triton_edge_loss import triton_sums
 

@@ -5,7 +5,7 @@ from torch.nn import functional
 from torch.testing import assert_close
 
 from accord.graphs import topology
-from accord.learning import consistency_penalty, edge_loss, node_loss
+from accord.learning.objectives import consistency_penalty, edge_loss, node_loss
 
 GENERATOR = torch.Generator().manual_seed(0)
 GRAPH = topology(torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]]), 5)

@@ -7,7 +7,8 @@ from strategies import fields
 from torch.testing import assert_close
 
 from accord import PairwiseField, enumerate_beliefs
-from accord.learning import GameOptions, maximin_objective
+from accord.learning import GameOptions
+from accord.learning.objectives import maximin_objective
 
 TIGHT = {"rtol": 0, "atol": 1e-8}
 

@@ -7,7 +7,7 @@ from strategies import fields
 from torch.testing import assert_close
 
 from accord import PairwiseField, enumerate_beliefs
-from accord.learning import conditional_scores, pseudolikelihood, pseudolikelihood_loss
+from accord.learning.objectives import conditional_scores, pseudolikelihood, pseudolikelihood_loss
 
 
 def drawn_labels(field, seed):

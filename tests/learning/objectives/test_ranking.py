@@ -3,7 +3,7 @@
 import torch
 
 from accord.graphs import Topology
-from accord.learning import rank
+from accord.learning.objectives import rank
 
 # Two graphs of two nodes.
 PAIRS = Topology(4, torch.tensor([[0, 2], [1, 3]]), torch.arange(2), torch.tensor([0, 0, 1, 1]), 2)

@@ -5,7 +5,7 @@ import torch
 from torch.nn import Parameter
 from torch.testing import assert_close
 
-from accord.learning import ReplicaAdam
+from accord.learning.training import ReplicaAdam
 from accord.learning.training._checkpoint import flatten_optimiser, restore_optimiser
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

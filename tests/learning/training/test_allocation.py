@@ -13,7 +13,7 @@ CPU = torch.device("cpu")
 
 MEASURE = """
 import resource, torch
-from accord.learning import kept_memory
+from accord.learning.training import kept_memory
 
 PAGE = resource.getpagesize()
 

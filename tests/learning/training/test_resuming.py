@@ -15,11 +15,8 @@ from learning.training_cases import LEAVING, RECIPE, SEEDS, TRAIN, fit, presence
 from torch_geometric.data import Data
 
 from accord.errors import InputError
-from accord.learning import (
-    PartOptions,
-    read_checkpoint,
-    write_checkpoint,
-)
+from accord.learning import PartOptions
+from accord.learning.training import read_checkpoint, write_checkpoint
 
 TESTS = str(Path(__file__).parents[2])
 

@@ -11,7 +11,9 @@ from torch.testing import assert_close
 from accord.encoders import GAT, GCN, GCNII, GraphSAGE, LinearScorer, Noise
 from accord.errors import OptionError
 from accord.graphs import GraphBatch
-from accord.learning import PartOptions, ProxyObjective, Replicas, Trainer, TrainingOptions, TrainingRun, learned
+from accord.learning import PartOptions, Replicas, TrainingOptions, TrainingRun
+from accord.learning.objectives import ProxyObjective
+from accord.learning.training import Trainer, learned
 from accord.learning.training._cuda_graphs import CudaGraphs
 from accord.learning.training._update import Updater
 from accord.methods import Shape, SPNRecipe, StructuredProxyNetwork
@@ -40,8 +42,8 @@ def recipe_for(encoder, **training):
 
 def objective_for(encoder, replicas=REPLICAS, shape=SHAPE):
     recipe = recipe_for(encoder)
-    parts = StructuredProxyNetwork(recipe).build(shape, replicas).parts
-    return ProxyObjective(parts, {"node": recipe.node, "edge": recipe.edge}, "node")
+    networks = StructuredProxyNetwork(recipe).build(shape, replicas).networks
+    return ProxyObjective(networks, networks.options(recipe.node, recipe.edge), "node")
 
 
 def weights(objective):

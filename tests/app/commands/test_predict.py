@@ -38,9 +38,21 @@ def test_marginals_as_csv_and_json(trained, data_folder, tmp_path):
 
 
 def test_nodes_keep_the_names_of_their_file(trained, tmp_path):
-    (tmp_path / "nodes.csv").write_text("id,a,b,c,label\nanna,1,0,0,unheard of\nbert,0,1,0,\n")
+    (tmp_path / "nodes.csv").write_text("id,x0,x1,x2,label\nanna,1,0,0,unheard of\nbert,0,1,0,\n")
     (tmp_path / "edges.csv").write_text("source,target\nanna,bert\n")
     assert [row["node"] for row in table(call("predict", trained, tmp_path).stdout)] == ["anna", "bert"]
+
+
+def test_columns_are_matched_by_name(trained, tmp_path):
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
+    said = []
+    for header, rows in (("x0,x1,x2", "1,0,5\n0,2,1"), ("x2,x0,x1", "5,1,0\n1,0,2")):
+        first, second = rows.split("\n")
+        (tmp_path / "nodes.csv").write_text(f"id,{header}\n0,{first}\n1,{second}\n")
+        said.append(call("predict", trained, tmp_path).stdout)
+    assert said[0] == said[1] and len(table(said[0])) == 2
+    (tmp_path / "nodes.csv").write_text("id,x0,x1,size\n0,1,0,5\n1,0,2,1\n")
+    assert "the graph has no feature 'x2'" in refused("predict", trained, tmp_path)
 
 
 def test_a_folder_of_graphs(trained, data_folder):

@@ -1,107 +1,140 @@
-"""How much memory is available, and how much a piece of work takes, on the CPU or on a GPU."""
+"""How much memory is available, and how much a piece of work takes, on the CPU or on a GPU.
+
+On Linux, available CPU memory is the least of what the machine has left and what each control group around this process
+has left: containers and batch systems kill a process that exceeds the limit of its group, however much the machine has.
+"""
 
 import gc
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import torch
 
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory")  # messages of torch's own allocator
+PROC = Path("/proc")  # where the Linux kernel describes the machine and this process
 RESET_PEAK = "5"  # tells Linux to forget the largest size of a process
-CGROUPS = Path("/sys/fs/cgroup")  # where Linux mounts control groups: containers and batch systems set limits there
-OWN_CGROUPS = Path("/proc/self/cgroup")
+
+
+class _GroupFiles(NamedTuple):
+    """Names that a version of control groups gives to the files of a group."""
+
+    limit: str
+    used: str
+    reclaimable: tuple[str, ...]  # entries of memory.stat that count as used, but are freed when memory is needed
+
+
+VERSION_1 = _GroupFiles("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_active_file", "total_inactive_file"))
+VERSION_2 = _GroupFiles("memory.max", "memory.current", ("active_file", "inactive_file", "slab_reclaimable"))
 
 
 def available_memory(device: torch.device) -> int | None:
-    """Bytes that this process can still allocate; None where the system does not tell."""
+    """Bytes that this process can still allocate; None if the system does not report it."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         # What torch has reserved and not handed out is available too.
         return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
     if device.type != "cpu":
         return None
-    left = [*_left_in_cgroups()]
-    if (machine := _bytes_of(Path("/proc/meminfo"), "MemAvailable")) is not None:
+    left = [*_left_in_groups()]
+    if (machine := _kilobytes(PROC / "meminfo", "MemAvailable")) is not None:
         left.append(machine)
     return min(left) if left else None
 
 
 def peak_memory(work: Callable[[], object], device: torch.device) -> int | None:
-    """Bytes that `work` takes at its peak, beyond what was in use before; None where that cannot be measured."""
+    """Run `work`, and return its peak in bytes above what was in use before; None if that cannot be measured."""
     release_memory(device)
     if device.type == "cuda":
-        torch.cuda.init()  # statistics can be reset only once there are some
+        torch.cuda.init()  # statistics can be reset only after that
         before = torch.cuda.memory_reserved(device)
         torch.cuda.reset_peak_memory_stats(device)
         work()
         return int(torch.cuda.max_memory_reserved(device) - before)
-    status = Path("/proc/self/status")
-    try:
-        Path("/proc/self/clear_refs").write_text(RESET_PEAK)
-    except OSError:
-        return None
-    before_cpu = _bytes_of(status, "VmRSS")
+    status = PROC / "self" / "status"
+    resident = _kilobytes(status, "VmRSS") if device.type == "cpu" and _forget_peak() else None
     work()
-    peak = _bytes_of(status, "VmHWM")
-    return None if before_cpu is None or peak is None else max(peak - before_cpu, 0)
+    peak = _kilobytes(status, "VmHWM")
+    return None if resident is None or peak is None else max(peak - resident, 0)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out, on whichever device."""
+    """Whether an error says that memory ran out, on any device."""
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
     return isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY)
 
 
 def release_memory(device: torch.device) -> None:
-    """Free what nothing refers to any more."""
+    """Free memory that nothing refers to any more."""
     gc.collect()
     if device.type == "cuda":
         torch.cuda.empty_cache()
 
 
-def _left_in_cgroups() -> Iterator[int]:
-    """Bytes left under the limit of each control group that this process is in, the groups around it included."""
+def _forget_peak() -> bool:
+    """Reset the largest size that Linux remembers of this process; False where that is not possible."""
     try:
-        lines = OWN_CGROUPS.read_text().splitlines()
+        (PROC / "self" / "clear_refs").write_text(RESET_PEAK)
     except OSError:
-        return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if not controllers:  # version 2
-            root, names, cached = CGROUPS, ("memory.max", "memory.current"), "inactive_file"
-        elif "memory" in controllers.split(","):
-            root, names = CGROUPS / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes")
-            cached = "total_inactive_file"
-        else:
+        return False
+    return True
+
+
+def _left_in_groups() -> Iterator[int]:
+    """Bytes left under the limit of each control group that this process is in, outer groups included."""
+    own = dict(_own_groups())
+    for line in _lines(PROC / "self" / "mountinfo"):
+        mount, _, filesystem = line.partition(" - ")
+        fields, (kind, _, options) = mount.split(), (filesystem.split() + [""] * 3)[:3]
+        version_1 = kind == "cgroup" and "memory" in options.split(",")
+        files = VERSION_1 if version_1 else VERSION_2
+        if len(fields) < 5 or not (version_1 or kind == "cgroup2") or files not in own:
             continue
-        inner = root / path.lstrip("/")
-        # A container may see its own group as the root, and yet be told the path from outside.
-        for folder in (inner, *inner.parents) if inner.is_dir() else (root,):
-            if folder.is_relative_to(root) and (left := _left_in(folder, *names, cached)) is not None:
+        shown, top = PurePosixPath(fields[3]), Path(fields[4])  # the group that is mounted, and where
+        # A container may see its own group at the top while its path is that from outside. Then the top is all it sees.
+        inside = own[files].relative_to(shown) if own[files].is_relative_to(shown) else PurePosixPath()
+        folder = top / inside
+        for group in (folder, *folder.parents):
+            if group.is_relative_to(top) and (left := _left_in(group, files)) is not None:
                 yield left
 
 
-def _left_in(folder: Path, limit: str, used: str, cached: str) -> int | None:
-    """Bytes left in one control group; None where it sets no limit."""
+def _own_groups() -> Iterator[tuple[_GroupFiles, PurePosixPath]]:
+    """The control groups of this process that account for memory."""
+    for line in _lines(PROC / "self" / "cgroup"):
+        _, controllers, path = (line.split(":", 2) + [""] * 2)[:3]
+        if "memory" in controllers.split(","):
+            yield VERSION_1, PurePosixPath(path)
+        elif not controllers:
+            yield VERSION_2, PurePosixPath(path)
+
+
+def _left_in(group: Path, files: _GroupFiles) -> int | None:
+    """Bytes left in one control group; None if it sets no limit."""
     try:
-        left = int((folder / limit).read_text()) - int((folder / used).read_text())
-    except (OSError, ValueError):  # no such group, or the limit is "max"
+        limit, used = int((group / files.limit).read_text()), int((group / files.used).read_text())
+    except (OSError, ValueError):  # no such file, or the limit is "max"
         return None
-    # File contents that the kernel caches count as used, but are dropped when memory is needed.
-    return max(left + (_entry(folder / "memory.stat", cached) or 0), 0)
+    reclaimable = sum(_entry(group / "memory.stat", name) or 0 for name in files.reclaimable)
+    return min(max(limit - used + reclaimable, 0), limit)
 
 
-def _bytes_of(path: Path, name: str) -> int | None:
+def _kilobytes(path: Path, name: str) -> int | None:
     """A line `name: number kB` of a file of the Linux kernel, in bytes."""
     found = _entry(path, f"{name}:")
     return None if found is None else 1024 * found
 
 
 def _entry(path: Path, name: str) -> int | None:
-    """The number behind a name in a file of the Linux kernel."""
+    """The number after a name in a file of the Linux kernel."""
+    rows = (line.split() for line in _lines(path))
+    return next((int(row[1]) for row in rows if row[:1] == [name] and row[1:] and row[1].isdecimal()), None)
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a file; none if it cannot be read."""
     try:
-        lines = path.read_text().splitlines()
+        return path.read_text().splitlines()
     except OSError:
-        return None
-    return next((int(line.split()[1]) for line in lines if line.split()[:1] == [name]), None)
+        return []

@@ -1,4 +1,8 @@
-"""Triton where it is installed; where it is not, just enough for modules of device code to be imported."""
+"""Triton if it is installed; otherwise just enough that modules of device code can be imported.
+
+This is the only module that imports Triton. When Triton is first imported it decides whether kernels are compiled or
+interpreted ($TRITON_INTERPRET), so importing this module fixes that choice.
+"""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -11,7 +15,7 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)  # kernels add in float3
 
 
 class _Absent:
-    """Stands for anything that Triton would offer; never called, since `suits` says no."""
+    """Stands for any part of Triton where it is absent. Device code is then imported but never run."""
 
     def __getattr__(self, name: str) -> "_Absent":
         return self
@@ -36,5 +40,5 @@ def suits(*tensors: Tensor) -> bool:
 
 
 def power_of_two(number: int) -> int:
-    """The smallest power of two that is not less: sizes of Triton's blocks are powers of two."""
+    """The smallest power of two that is at least `number`. Triton's blocks have such sizes."""
     return 1 << max(number - 1, 0).bit_length()

@@ -1,17 +1,16 @@
 """Solving fields: belief propagation, exact inference, decoding and sampling."""
 
 from accord.inference._appearance import spanning_tree_probabilities
-from accord.inference._beliefs import Beliefs, ExactBeliefs
-from accord.inference._options import PropagationOptions, Semiring
+from accord.inference._beliefs import Beliefs
+from accord.inference._options import Schedule, Semiring
 from accord.inference._propagate import propagate
 from accord.inference._sampling import sample_exact, sample_gibbs
-from accord.inference.exact._elimination import eliminate_beliefs
-from accord.inference.exact._enumeration import enumerate_beliefs
+from accord.inference.exact import ExactBeliefs, eliminate_beliefs, enumerate_beliefs
 
 __all__ = [
     "Beliefs",
     "ExactBeliefs",
-    "PropagationOptions",
+    "Schedule",
     "Semiring",
     "eliminate_beliefs",
     "enumerate_beliefs",

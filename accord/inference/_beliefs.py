@@ -13,7 +13,7 @@ from accord.inference._blocks import blocks
 from accord.inference._decoding import decode
 from accord.inference._extended import Extended
 from accord.inference.kernels import Problem
-from accord.inference.kernels.reference._synchronous import cavities, collect
+from accord.inference.kernels.reference import cavities, collect
 
 
 def check_feasible(node: Tensor) -> None:
@@ -136,34 +136,3 @@ class Beliefs:
     @cached_property
     def _labels(self) -> Tensor:
         return decode(self.field, self.node.detach())
-
-
-@dataclass(frozen=True, eq=False)
-class ExactBeliefs:
-    """Beliefs without approximation, with the same attributes as those of `propagate`."""
-
-    field: PairwiseField
-    semiring: str
-    node: Tensor  # [*replicas, nodes, states]
-    edge: Tensor  # [*replicas, edges, states, states]
-    log_partition: Tensor  # [*replicas, graphs]: log Z ("sum"), score of the optimum ("max")
-    labels: Tensor  # [*replicas, nodes]: an optimum
-
-    @property
-    def converged(self) -> Tensor:
-        """All true: there is nothing to iterate."""
-        return torch.ones_like(self.log_partition, dtype=torch.bool)
-
-    @property
-    def sweeps(self) -> Tensor:
-        """All zero."""
-        return torch.zeros_like(self.log_partition, dtype=torch.long)
-
-    @property
-    def residual(self) -> Tensor:
-        """All zero."""
-        return torch.zeros_like(self.log_partition)
-
-    def decode(self) -> Tensor:
-        """A labelling [*replicas, nodes] with the highest joint score."""
-        return self.labels

@@ -19,6 +19,7 @@ from accord.field import PairwiseField
 from accord.graphs import PeelingRound
 from accord.inference._extended import has_infinity
 from accord.inference._polishing import polish
+from accord.inference.exact import eliminate_beliefs
 
 
 def decode(field: PairwiseField, beliefs: Tensor) -> Tensor:
@@ -63,10 +64,6 @@ def _unfold(field: PairwiseField, folded: Tensor, edge: Tensor, labels: Tensor) 
 
 def _repair(edge_index: Tensor, node: Tensor, edge: Tensor, labels: Tensor) -> Tensor:
     """Solve exactly, by elimination, every component whose labels hold a forbidden state or pair."""
-    from accord.inference.exact._elimination import (
-        eliminate_beliefs,
-    )  # elimination results decode through ExactBeliefs
-
     source, target = edge_index
     broken = node.gather(-1, labels[:, None])[:, 0] == -torch.inf
     bad_edge = edge[torch.arange(edge.shape[0]), labels[source], labels[target]] == -torch.inf

@@ -10,8 +10,7 @@ from accord.field import PairwiseField
 from accord.graphs import Arcs, check_integer, colour_nodes
 from accord.inference._propagate import propagate
 from accord.inference._semiring import REDUCE
-from accord.inference.exact._elimination import MAX_TABLE, clique_tree
-from accord.inference.exact._passes import backtrack
+from accord.inference.exact import MAX_TABLE, backtrack, clique_tree
 
 
 def sample_exact(

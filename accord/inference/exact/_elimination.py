@@ -11,9 +11,9 @@ from torch import Tensor
 
 from accord.errors import InfeasibleError, InputTypeError, OptionError, TooLargeError
 from accord.field import PairwiseField
-from accord.inference._beliefs import ExactBeliefs
 from accord.inference._options import Semiring, check_semiring
 from accord.inference._semiring import REDUCE, Reduction
+from accord.inference.exact._beliefs import ExactBeliefs
 from accord.inference.exact._junction import Junction, build_junction
 from accord.inference.exact._order import find_cliques
 from accord.inference.exact._passes import Collected, backtrack, collect, distribute

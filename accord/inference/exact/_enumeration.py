@@ -5,9 +5,9 @@ from torch import Tensor
 
 from accord.errors import InfeasibleError, InputTypeError, TooLargeError
 from accord.field import PairwiseField
-from accord.inference._beliefs import ExactBeliefs
 from accord.inference._options import Semiring, check_semiring
 from accord.inference._semiring import REDUCE
+from accord.inference.exact._beliefs import ExactBeliefs
 
 MAX_ENUMERATED = 2**20  # labellings a graph; beyond this the oracle takes longer than the test that wants it
 MAX_NODES = 24  # axes of the table of all labellings; torch has a limit on those too
@@ -32,7 +32,7 @@ def enumerate_beliefs(field: PairwiseField, semiring: Semiring = "sum") -> Exact
         nodes = (field.graph == number).nonzero().flatten()
         edges = (field.graph[field.edge_index[0]] == number).nonzero().flatten()
         axis = {name: place for place, name in enumerate(nodes.tolist())}
-        scores = _scores(field, node, edge, nodes, edges, axis)
+        scores = _scores(field, node, edge, edges, axis)
         listed = scores.reshape(node.shape[0], -1)
         best = listed.detach().amax(-1, keepdim=True)
         if bool((best == -torch.inf).any()):
@@ -64,9 +64,7 @@ def enumerate_beliefs(field: PairwiseField, semiring: Semiring = "sum") -> Exact
     )
 
 
-def _scores(
-    field: PairwiseField, node: Tensor, edge: Tensor, nodes: Tensor, edges: Tensor, axis: dict[int, int]
-) -> Tensor:
+def _scores(field: PairwiseField, node: Tensor, edge: Tensor, edges: Tensor, axis: dict[int, int]) -> Tensor:
     """Score of every labelling of one graph: [R, states, ..., states], one axis for each node."""
     count, states = len(axis), field.num_states
     if count > MAX_NODES or states**count > MAX_ENUMERATED:

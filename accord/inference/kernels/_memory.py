@@ -1,4 +1,4 @@
-"""What a call will take, said before it starts, and refused where it is not there."""
+"""How much memory a call needs: logged before it starts, and refused if it is not available."""
 
 import logging
 from collections.abc import Callable
@@ -7,37 +7,35 @@ import torch
 
 from accord._memory import available_memory
 from accord.errors import TooLargeError
-from accord.inference._blocks import BLOCK
+from accord.inference._blocks import NUMBERS_PER_BLOCK
+from accord.inference.kernels import cpu, reference, triton
 from accord.inference.kernels._interface import Problem
-from accord.inference.kernels.cpu import _solve as _native
-from accord.inference.kernels.reference import _synchronous as _reference
-from accord.inference.kernels.triton import _solve as _triton
 
 log = logging.getLogger("accord.inference")
 
-LARGE_BYTES = 2**28  # what a call takes is worth a note from here on
+LARGE_BYTES = 2**28  # a call that needs less is neither logged nor checked
 NEEDED: dict[str, Callable[[Problem], int]] = {
-    "native": _native.needed_bytes,
-    "reference": _reference.needed_bytes,
-    "triton": _triton.needed_bytes,
+    "native": cpu.needed_bytes,
+    "reference": reference.needed_bytes,
+    "triton": triton.needed_bytes,
 }
 
 
 def needed_bytes(backend: str, problem: Problem) -> int:
-    """Memory that `propagate` takes on top of the field, at its peak: the kernel, or node beliefs made of its messages.
+    """Peak memory of `propagate` on top of the field: that of the kernel, or of node beliefs made from its messages.
 
-    Gradients come on top: see docs/adr/0006-gradients-and-schedules.md.
+    Gradients are not included: see docs/adr/0006-gradients-and-schedules.md.
     """
     each = problem.node.element_size()
     messages = problem.node[:, :1].numel() * 2 * problem.arcs.num_edges * each
-    # Finite parts, infinities, totals, beliefs and a mask on the way; and a few blocks of messages.
-    collecting = 5 * problem.node.numel() * each + 3 * BLOCK * each
+    # Finite parts, infinities, totals, beliefs and a mask, and a few blocks of messages.
+    collecting = 5 * problem.node.numel() * each + 3 * NUMBERS_PER_BLOCK * each
     graphs = 8 * problem.arcs.num_edges if problem.num_graphs > 1 else 0
     return graphs + max(NEEDED[backend](problem), messages + collecting)
 
 
 def check_memory(backend: str, problem: Problem) -> None:
-    """Say what a large call will take, and refuse it before it starts where that is not there."""
+    """Log how much memory a large call needs, and refuse it if that is more than is available."""
     needed = needed_bytes(backend, problem)
     if needed < LARGE_BYTES:
         return
@@ -54,7 +52,7 @@ def check_memory(backend: str, problem: Problem) -> None:
 
 
 def _remedy(backend: str, problem: Problem) -> str:
-    """What to do about it."""
+    """Ways to need less memory, as a sentence."""
     ways = ["free memory"]
     if len(problem.node) > 1:
         ways.append("solve fewer replicas at a time")

@@ -1,4 +1,4 @@
-"""Every kernel passes the same suite: exact on forests, equal to the reference on loops, sound at the extremes."""
+"""Every kernel passes the same suite: exact on forests, equal to the reference on loops, sound at extreme values."""
 
 import dataclasses
 
@@ -6,23 +6,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inference.kernel_cases import EXACT, SINGLE, assert_same, barred, problem_of, random_field, requires
 from strategies import fields, union
 from torch.testing import assert_close
 
 from accord import PairwiseField, enumerate_beliefs, propagate
-from accord.errors import InfeasibleError, OptionError
-from accord.inference.kernels import KERNELS, choose_kernel
-from accord.inference.kernels.cpu import _solve as _native
+from accord.errors import InfeasibleError
+from accord.inference.kernels import KERNELS
 
-BACKENDS = sorted(set(KERNELS) - {"triton"})  # GPUs, and the interpreter: test_triton.py
+BACKENDS = sorted(set(KERNELS) - {"triton"})  # on GPUs or in the interpreter: triton/test_solve.py
 FAST = [name for name in BACKENDS if name != "reference"]
-EXACT = {"rtol": 0, "atol": 1e-9}
-SINGLE = {"rtol": 0, "atol": 2e-4}
-
-
-def requires(backend):
-    if backend == "native" and _native.unavailable() is not None:
-        pytest.skip(f"native kernel: {_native.unavailable()}")
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -35,49 +28,6 @@ def backend(request):
 def fast(request):
     requires(request.param)
     return request.param
-
-
-def random_field(nodes, edges, states, seed=0, lead=(), graphs=1, scale=1.0, dtype=torch.float64):
-    """Random graphs of about the same size side by side, edges in random order and direction."""
-    generator = torch.Generator().manual_seed(seed)
-    each = nodes // graphs
-    source = torch.randint(0, nodes, (3 * edges + 8,), generator=generator)
-    target = source // each * each + torch.randint(0, each, source.shape, generator=generator)
-    source, target = source[target < nodes], target[target < nodes]
-    low, high = torch.minimum(source, target), torch.maximum(source, target)
-    key = (low * nodes + high)[low != high].unique()
-    key = key[torch.randperm(len(key), generator=generator)[:edges]]
-    index = torch.stack([key // nodes, key % nodes])
-    turned = torch.rand(index.shape[1], generator=generator) < 0.5
-    index[:, turned] = index[:, turned].flip(0)
-    node = scale * torch.randn(*lead, nodes, states, generator=generator, dtype=torch.float64)
-    edge = scale * torch.randn(*lead, index.shape[1], states, states, generator=generator, dtype=torch.float64)
-    graph = (torch.arange(nodes) // each).clamp(max=graphs - 1)
-    return PairwiseField(index, node.to(dtype), edge.to(dtype), graph, graphs)
-
-
-def barred(values, share, seed=0):
-    off = torch.rand(values.shape, generator=torch.Generator().manual_seed(seed)) < share
-    return values.masked_fill(off, -torch.inf)
-
-
-def assert_same(field, backend, tolerances=EXACT, **options):
-    """Messages, and how they were reached, are those of the reference; so is the refusal of what has no solution."""
-    try:
-        expected = propagate(field, backend="reference", **options)
-    except InfeasibleError:
-        with pytest.raises(InfeasibleError):
-            propagate(field, backend=backend, **options)
-        return
-    beliefs = propagate(field, backend=backend, **options)
-    assert beliefs.backend == backend
-    assert_close(beliefs.messages, expected.messages, **tolerances)
-    # A node adds up its messages' rounding; its beliefs are compared with what the kernel's own messages stand for.
-    assert_close(beliefs.node, dataclasses.replace(beliefs, totals=None).node, **tolerances)
-    assert_close(beliefs.residual, expected.residual, **tolerances)
-    assert_close(beliefs.sweeps, expected.sweeps)
-    if options.get("tolerance") != 0:  # a residual of exactly 0 is a matter of rounding
-        assert_close(beliefs.converged, expected.converged)
 
 
 # ---- truths, for every backend
@@ -309,26 +259,3 @@ def test_the_input_is_left_alone(fast):
     start = torch.zeros(80, 3, dtype=torch.float64)
     propagate(field, start=start, backend=fast)
     assert torch.equal(field.node, node) and torch.equal(field.edge, edge) and not bool(start.any())
-
-
-# ---- which kernel
-
-
-def problem_of(field, **options):
-    return propagate(field, max_sweeps=1, backend="reference", **options).problem
-
-
-def test_auto_takes_the_fast_kernel_where_it_fits():
-    requires("native")
-    field = random_field(6, 8, 3)
-    assert choose_kernel("auto", problem_of(field))[0] == "native"
-    learnt = field.with_potentials(node=field.node.clone().requires_grad_())
-    assert choose_kernel("auto", problem_of(learnt))[0] == "native"
-    assert choose_kernel("auto", problem_of(random_field(3, 2, 65)))[0] == "reference"
-    with pytest.raises(OptionError, match="unknown"):
-        choose_kernel("fastest", problem_of(field))
-
-
-def test_native_refuses_what_it_cannot_do():
-    with pytest.raises(OptionError, match="up to 64 states"):
-        propagate(random_field(3, 2, 65), backend="native")

@@ -43,7 +43,7 @@ def test_blocks_change_no_number(monkeypatch, replicas, barred, appearance):
     field = random_field(replicas=replicas, barred=barred, graphs=2)
     whole = propagate(field, max_sweeps=5, edge_appearance=appearance)
     results = [whole.node, whole.edge, whole.log_partition, whole.decode()]
-    monkeypatch.setattr(_blocks, "BLOCK", 50)
+    monkeypatch.setattr(_blocks, "NUMBERS_PER_BLOCK", 50)
     cut = propagate(field, max_sweeps=5, edge_appearance=appearance)
     for found, expected in zip([cut.node, cut.edge, cut.log_partition, cut.decode()], results, strict=True):
         assert_close(found, expected, rtol=0, atol=1e-10)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from accord.inference._options import DEFAULT_SWEEPS, DEFAULT_TOLERANCE
 from accord.inference.kernels._interface import Problem
-from accord.inference.kernels.reference._synchronous import arc_potentials, change, send
+from accord.inference.kernels.reference import arc_potentials, change, send
 
 MORE_SWEEPS = 2  # backward sweeps allowed for each forward sweep: the start of a backward run is as far off
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from accord.inference.kernels._interface import Problem
-from accord.inference.kernels.reference._synchronous import arc_potentials, damp, first_messages, send
+from accord.inference.kernels.reference import arc_potentials, damp, first_messages, send
 
 STRETCH = 16  # sweeps unrolled at a time, at least: shorter stretches save little, and all but the last run twice
 

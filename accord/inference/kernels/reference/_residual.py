@@ -13,7 +13,7 @@ from accord.inference._extended import Extended
 from accord.inference.kernels._interface import Problem, Solution
 from accord.inference.kernels.reference._synchronous import arc_potentials, cavities, collect, damp, first_messages, say
 
-SHARE = 0.125  # of a graph's arcs that speak in one round; chosen in docs/adr/0006
+SENT_SHARE = 0.125  # of a graph's arcs that speak in one round; chosen in docs/adr/0006
 
 
 def solve(problem: Problem) -> Solution:
@@ -54,7 +54,7 @@ def _choose(problem: Problem, pending: Tensor, num_arcs: Tensor, budget: Tensor)
     first = num_arcs.cumsum(0) - num_arcs
     place = torch.arange(pending.shape[-1], device=pending.device) - first[problem.arc_graph.sort().values]
     rank = torch.empty_like(order).scatter_(-1, order, place.expand_as(order))
-    share = (num_arcs * SHARE).ceil().long()
+    share = (num_arcs * SENT_SHARE).ceil().long()
     quota = torch.maximum(share, _count(problem, pending == torch.inf)).minimum(budget)
     return (rank < quota[:, problem.arc_graph]) & (pending > problem.tolerance)
 

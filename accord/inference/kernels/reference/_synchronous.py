@@ -107,18 +107,6 @@ def first_state(problem: Problem) -> tuple[Tensor, Tensor, Tensor]:
     return running, residual, torch.zeros_like(residual, dtype=torch.long)
 
 
-def needed_bytes(problem: Problem) -> int:
-    """About what this and the other schedules in plain torch take on top of the problem, without gradient.
-
-    Counted from peaks on graphs of 60,000 to a million edges with 3 to 20 states, and within 30 % of them. Autograd
-    keeps as much again for every sweep that it unrolls.
-    """
-    table, message = problem.edge[0, :1].numel(), problem.node[0, :1].numel()
-    arc = (4 if problem.semiring == "sum" else 2) * table + 12 * message
-    numbers = 2 * problem.arcs.num_edges * arc + 6 * problem.node[0].numel()
-    return len(problem.node) * numbers * problem.node.element_size()
-
-
 def solve(problem: Problem) -> Solution:
     """Sweep until every graph of every replica has settled; settled ones are frozen, so a batch equals its parts."""
     messages, potentials = first_messages(problem), arc_potentials(problem)

@@ -1,6 +1,5 @@
 """How a problem lies in the memory of a GPU: layouts and buffers."""
 
-import importlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from accord.inference._extended import Extended
 from accord.inference.kernels._interface import Problem
-from accord.inference.kernels.reference._synchronous import collect
+from accord.inference.kernels.reference import collect
 
 LARGE, FEW = 2**23, 4  # edges and states, with which indices are read as they are given: see `leaves_indices`
 TABLE_NUMBERS = 1024  # that a program writes at once, where tables lie edge by edge
@@ -121,9 +120,9 @@ def lay_out_tables(problem: Problem, form: Form, highest: Tensor, order: Tensor 
     programs = -(-num_edges // width)
     weight = problem.appearance.detach().expand(replicas, -1).contiguous() if form.weighted else None
     given = (edge, edge.stride(0), highest if form.linear else None, weight, order, tables, num_edges, programs)
-    # Imported late: Triton is optional, and decides when it is imported how it will run.
-    device_code = importlib.import_module("accord.inference.kernels.triton.device._tables")
-    _launch(device_code.write_tables, replicas * programs, *given, width, form)
+    from accord.inference.kernels.triton.device._tables import write_tables  # late: it loads Triton
+
+    _launch(write_tables, replicas * programs, *given, width, form)
     return tables
 
 

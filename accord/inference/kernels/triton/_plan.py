@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from accord.inference.kernels._interface import Problem
-from accord.inference.kernels.reference._synchronous import normalise
+from accord.inference.kernels.reference import normalise
 from accord.inference.kernels.triton._layout import Form, Memory, lay_out, lay_out_tables, leaves_indices
 
 WARPS, WIDTH = 4, 128  # of a program, and edges of a block, one for each lane

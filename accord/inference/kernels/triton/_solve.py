@@ -5,7 +5,6 @@ graphs are solved to the end by one program. Not differentiable. The same bits e
 `torch.use_deterministic_algorithms(True)` was asked for.
 """
 
-import importlib.util
 import logging
 import os
 from collections.abc import Callable
@@ -50,14 +49,14 @@ def unfit(problem: Problem) -> str | None:
 
 @lru_cache(maxsize=1)
 def unavailable() -> str | None:
-    """Why the kernels cannot be had on this machine, or None."""
+    """Why the kernels are not available on this machine, or None."""
+    from accord._triton import triton  # late: an import here would load Triton, which is optional and slow to import
+
     reason = None
-    if importlib.util.find_spec("triton") is None:
+    if triton is None:
         reason = "Triton is not installed"
-    else:
-        version = importlib.import_module("triton").__version__
-        if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
-            reason = f"Triton is {version}, and the kernels need {'.'.join(map(str, OLDEST))} or later"
+    elif tuple(int(part) for part in triton.__version__.split(".")[:2]) < OLDEST:
+        reason = f"Triton is {triton.__version__}, and the kernels need {'.'.join(map(str, OLDEST))} or later"
     if reason is not None:
         log.warning("propagate: the fast GPU kernel is not available, so the slower reference is used: %s.", reason)
     return reason
@@ -152,8 +151,10 @@ class Launcher:
 
 
 def _kernels() -> Any:
-    """Device code; imported late, since Triton is optional and decides when it is imported how it will run."""
-    return importlib.import_module("accord.inference.kernels.triton.device._kernels")
+    """The module of kernels; imported at first use, since it loads Triton."""
+    from accord.inference.kernels.triton.device import _kernels
+
+    return _kernels
 
 
 def _check_feasible(plan: Plan, problem: Problem) -> None:

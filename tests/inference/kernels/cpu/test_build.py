@@ -6,7 +6,7 @@ import sys
 import time
 
 import pytest
-from inference.kernels.test_kernels import problem_of, random_field
+from inference.kernel_cases import problem_of, random_field
 
 from accord import propagate
 from accord.errors import OptionError

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from inference.kernels.test_kernels import assert_same, random_field
+from inference.kernel_cases import assert_same, random_field
 from torch.testing import assert_close
 
 from accord import PairwiseField, propagate

@@ -4,15 +4,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import DTYPE, edge_lists, fields, union
+from strategies import DTYPE, fields, union
 from torch.testing import assert_close
 
 from accord import PairwiseField, enumerate_beliefs, propagate
 from accord.errors import InfeasibleError, OptionError
-from accord.inference.kernels import SCHEDULES
-from accord.inference.kernels.reference import _residual
-from accord.inference.kernels.reference._levels import centre_levels
-from accord.inference.kernels.reference._sequential import order_arcs
+from accord.inference.kernels.reference import SCHEDULES, _residual
 
 EXACT = {"rtol": 0, "atol": 1e-9}
 
@@ -188,37 +185,3 @@ def test_bad_schedules_and_backends_are_refused(schedule):
             propagate(field, schedule=wrong)
     with pytest.raises(OptionError, match=f"backend 'native' cannot be used here.*{schedule}"):
         propagate(field, schedule=schedule, backend="native")
-
-
-# ---- levels and order
-
-
-def test_levels_start_in_the_middle():
-    path = torch.stack([torch.arange(6), torch.arange(1, 7)])
-    assert centre_levels(path, 7).tolist() == [3, 2, 1, 0, 1, 2, 3]
-    assert centre_levels(path.flip(1), 8).tolist() == [3, 2, 1, 0, 1, 2, 3, 0]
-    star = torch.stack([torch.zeros(4, dtype=torch.long), torch.arange(1, 5)])
-    assert centre_levels(torch.cat([star, path + 5], 1), 12).tolist() == [0, 1, 1, 1, 1, 3, 2, 1, 0, 1, 2, 3]
-    assert centre_levels(torch.empty(2, 0, dtype=torch.long), 0).tolist() == []
-
-
-@given(st.data())
-def test_levels_of_neighbours_differ_by_one_at_most(data):
-    num_nodes = data.draw(st.integers(1, 9))
-    index = data.draw(edge_lists(num_nodes))
-    level = centre_levels(index, num_nodes)
-    assert int(level.min()) == 0
-    if index.shape[1]:
-        assert int((level[index[0]] - level[index[1]]).abs().max()) <= 1
-
-
-@given(fields(max_nodes=7))
-def test_a_sweep_sends_every_message_once(field):
-    problem = propagate(field, max_sweeps=0).problem
-    steps = order_arcs(problem)
-    spoken = torch.cat([step.arcs for step in steps]) if steps else torch.empty(0, dtype=torch.long)
-    assert spoken.sort().values.tolist() == list(range(2 * field.num_edges))
-    for step in steps:
-        assert torch.equal(step.nodes[step.speaker], problem.arcs.source[step.arcs])
-        assert torch.equal(step.nodes[step.listener], problem.arcs.target[step.heard])
-        assert len(step.heard) == int(torch.isin(problem.arcs.target, step.nodes).sum())

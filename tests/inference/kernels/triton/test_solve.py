@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inference.kernels.test_kernels import EXACT, SINGLE, assert_same, barred, problem_of, random_field
+from inference.kernel_cases import EXACT, SINGLE, assert_same, barred, problem_of, random_field
 from strategies import fields
 
 from accord import PairwiseField, propagate

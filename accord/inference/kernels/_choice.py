@@ -1,0 +1,34 @@
+"""Which kernel solves a problem."""
+
+from accord.errors import OptionError
+from accord.inference.kernels import cpu, reference, triton
+from accord.inference.kernels._interface import Kernel, Problem
+from accord.inference.kernels.gradients import with_gradient
+
+KERNELS: dict[str, Kernel] = {"native": cpu.solve, "reference": reference.solve, "triton": triton.solve}
+
+
+def choose_kernel(backend: object, problem: Problem) -> tuple[str, Kernel]:
+    """Name and kernel for a backend; "auto" takes the fastest that can solve the problem.
+
+    That is the compiled kernel on CPUs and the Triton kernel on GPUs. Where it is not available or cannot take the
+    problem, it is the reference. If a gradient is needed, the kernel comes `with_gradient`, except for an explicit
+    "reference", which autograd unrolls.
+    """
+    if not isinstance(backend, str) or backend not in {"auto", *KERNELS}:
+        raise OptionError(f"propagate: backend {backend!r} is unknown. Choose one of {['auto', *sorted(KERNELS)]}.")
+    name = backend
+    in_order = problem.schedule != "synchronous"
+    if backend == "auto":
+        fast, candidate = ("triton", triton) if problem.node.is_cuda else ("native", cpu)
+        fits = not in_order and candidate.unfit(problem.detached()) is None and candidate.unavailable() is None
+        name = fast if fits else "reference"
+    if in_order and name != "reference":
+        raise OptionError(
+            f"propagate: backend {name!r} cannot be used here: it sends all messages at the same time, and the "
+            f"schedule is {problem.schedule!r}. Use backend 'auto' or 'reference', or schedule 'synchronous'."
+        )
+    kernel = KERNELS[name]
+    if problem.wants_gradient and backend != "reference":
+        kernel = with_gradient(kernel, unroll=kernel if in_order else None)
+    return name, kernel

@@ -1,0 +1,33 @@
+"""Which kernel is chosen for a problem."""
+
+import pytest
+import torch
+from inference.kernel_cases import problem_of, random_field, requires
+
+from accord import propagate
+from accord.errors import OptionError
+from accord.inference.kernels import choose_kernel, triton
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def test_auto_takes_the_fast_kernel_where_it_fits():
+    requires("native")
+    field = random_field(6, 8, 3)
+    assert choose_kernel("auto", problem_of(field))[0] == "native"
+    learnt = field.with_potentials(node=field.node.clone().requires_grad_())
+    assert choose_kernel("auto", problem_of(learnt))[0] == "native"
+    assert choose_kernel("auto", problem_of(random_field(3, 2, 65)))[0] == "reference"
+    with pytest.raises(OptionError, match="unknown"):
+        choose_kernel("fastest", problem_of(field))
+
+
+def test_native_refuses_what_it_cannot_do():
+    with pytest.raises(OptionError, match="up to 64 states"):
+        propagate(random_field(3, 2, 65), backend="native")
+
+
+@pytest.mark.skipif(triton.unavailable() is not None, reason="Triton is not installed")
+def test_auto_takes_the_triton_kernel_on_gpus_only():
+    name = choose_kernel("auto", problem_of(random_field(4, 4, 3).to(DEVICE)))[0]
+    assert (name == "triton") == (DEVICE == "cuda")

@@ -42,7 +42,8 @@ from torch_geometric.data import Batch, Data
 import accord
 from accord import PairwiseField
 from accord.field import Combination, Pseudomarginals, symmetrise
-from accord.graphs import check_features, ego_network, ego_networks, graph_topology, topology
+from accord.graphs import ego_network, ego_networks, graph_topology, topology
+from accord.graphs._checks import check_features
 from accord.inference import eliminate_beliefs, sample_exact, sample_gibbs
 
 BROKEN = (0, 1, 2, 3)  # how many arguments are broken, and how often

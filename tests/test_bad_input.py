@@ -24,7 +24,8 @@ from accord.errors import (
     TooLargeError,
 )
 from accord.field import Combination, Pseudomarginals, symmetrise
-from accord.graphs import Topology, check_same_device, graph_topology, topology
+from accord.graphs import Topology, graph_topology, topology
+from accord.graphs._checks import check_same_device
 from accord.inference import Beliefs, ExactBeliefs
 
 # Where: what, and how to fix it ("not an int" says that, too).

@@ -1,4 +1,4 @@
-"""Available memory honours the limits of control groups, of either version, as containers and batch systems set them."""
+"""Available memory honours the limits of control groups, of either version, which containers and batch systems set."""
 
 import subprocess
 import sys

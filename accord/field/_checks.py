@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from accord.errors import FieldError, GraphError, InputTypeError
-from accord.graphs import check_integer, check_same_device, check_tensor, first_columns
+from accord.graphs._checks import check_integer, check_same_device, check_tensor
+from accord.graphs._topology import first_columns
 
 POTENTIAL_DTYPES = (torch.float32, torch.float64)
 # A million such potentials can still be added up; a mask of finfo.min could not even be added to itself.

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from accord.errors import FieldError, InfeasibleError, InputTypeError, OptionError
 from accord.field._checks import broadcast_replicas, check_edges_once, check_forms, check_labels, check_potentials
-from accord.graphs import Peeling, check_edge_index, check_graph_vector, check_integer, check_same_device, peel
+from accord.graphs._checks import check_edge_index, check_graph_vector, check_integer, check_same_device
+from accord.graphs._peeling import Peeling, peel
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from torch import Tensor
 from accord.errors import FieldError, InfeasibleError, InputTypeError, OptionError
 from accord.field._checks import broadcast_replicas, check_forms, check_potentials
 from accord.field._field import PairwiseField
-from accord.graphs import check_edge_index, check_numbers, check_same_device, check_tensor
+from accord.graphs._checks import check_edge_index, check_numbers, check_same_device, check_tensor
 
 Normaliser = Callable[["Pseudomarginals", Tensor], tuple[Tensor, Tensor]]
 

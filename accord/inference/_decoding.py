@@ -16,7 +16,7 @@ from torch import Tensor
 
 from accord.errors import InfeasibleError, TooLargeError
 from accord.field import PairwiseField
-from accord.graphs import PeelingRound
+from accord.graphs._peeling import PeelingRound
 from accord.inference._extended import has_infinity
 from accord.inference._polishing import polish
 from accord.inference.exact import eliminate_beliefs

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from accord.errors import InputTypeError, OptionError
-from accord.graphs import check_number
+from accord.graphs._checks import check_number
 
 Semiring = Literal["sum", "max"]
 SEMIRINGS = ("sum", "max")

@@ -6,8 +6,10 @@ import torch
 from torch import Tensor
 
 from accord.errors import FieldError, InputTypeError, OptionError
-from accord.field import LARGEST_POTENTIAL, PairwiseField
-from accord.graphs import Arcs, check_number, check_numbers, check_tensor
+from accord.field import PairwiseField
+from accord.field._checks import LARGEST_POTENTIAL
+from accord.graphs import Arcs
+from accord.graphs._checks import check_number, check_numbers, check_tensor
 from accord.inference._appearance import spanning_tree_probabilities
 from accord.inference._beliefs import Beliefs, check_feasible
 from accord.inference._options import DEFAULT_SWEEPS, DEFAULT_TOLERANCE, PropagationOptions, Schedule, Semiring

@@ -7,7 +7,9 @@ from torch import Tensor
 
 from accord.errors import FieldError, InfeasibleError, InputTypeError, OptionError
 from accord.field import PairwiseField
-from accord.graphs import Arcs, check_integer, colour_nodes
+from accord.graphs import Arcs
+from accord.graphs._checks import check_integer
+from accord.graphs._colouring import colour_nodes
 from accord.inference._propagate import propagate
 from accord.inference._semiring import REDUCE
 from accord.inference.exact import MAX_TABLE, backtrack, clique_tree

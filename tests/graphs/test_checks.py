@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from accord.errors import GraphError, InputTypeError
-from accord.graphs import check_features
+from accord.graphs._checks import check_features
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])

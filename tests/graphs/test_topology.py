@@ -6,10 +6,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import edge_lists
 from torch_geometric.data import Batch, Data
 
-from accord.graphs import colour_nodes, graph_topology, peel, topology
+from accord.graphs import graph_topology, topology
 
 
 @st.composite
@@ -91,37 +90,3 @@ def test_time_grows_with_edges_not_with_nodes_squared():
     result = topology(torch.cat([index, index.flip(0)], 1), 1_000_000)
     assert time.perf_counter() - begin < 20
     assert result.num_edges <= 1_000_000
-
-
-@given(st.integers(1, 12).flatmap(lambda n: st.tuples(edge_lists(n), st.just(n))))
-def test_peeling_takes_every_leaf_and_leaves_loops(drawn):
-    index, num_nodes = drawn
-    peeling = peel(index, num_nodes)
-    degree = torch.zeros(num_nodes, dtype=torch.long)
-    for ends in index:
-        degree.index_add_(0, ends, torch.ones_like(ends))
-    gone = torch.zeros(num_nodes, dtype=torch.bool)
-    for round_ in peeling.rounds:
-        assert bool((degree[round_.leaf] == 1).all()) and not bool(gone[round_.parent].any())
-        for leaf, parent, edge, forward in zip(*vars(round_).values(), strict=True):
-            ends = index[:, edge].tolist()
-            assert ends == ([leaf, parent] if forward else [parent, leaf])
-            degree[leaf] -= 1
-            degree[parent] -= 1
-        gone[round_.leaf] = True
-    assert torch.equal(peeling.core, ~gone)
-    core_edge = peeling.core[index[0]] & peeling.core[index[1]]
-    assert torch.equal(peeling.core_edge, core_edge)
-    assert bool((degree[peeling.core] != 1).all())
-
-
-@given(st.integers(1, 12).flatmap(lambda n: st.tuples(edge_lists(n), st.just(n))))
-def test_nodes_of_one_colour_share_no_edge(drawn):
-    index, num_nodes = drawn
-    classes = colour_nodes(index, num_nodes)
-    colour = torch.full((num_nodes,), -1)
-    for number, nodes in enumerate(classes):
-        assert bool((colour[nodes] == -1).all()) and nodes.numel()
-        colour[nodes] = number
-    assert bool((colour >= 0).all())
-    assert bool((colour[index[0]] != colour[index[1]]).all())

@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 from accord.errors import GraphError
-from accord.graphs import check_edge_index, check_features
+from accord.graphs._checks import check_edge_index, check_features
 
 MAX_STATES = 1_000_000  # a larger label is a mistake: an id, or a measurement
 MAX_INTEGER = 2.0**62  # float and int64 both hold it

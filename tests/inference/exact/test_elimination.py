@@ -5,42 +5,20 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from inference.exact_cases import EXACT, chain, complete, grid, random_field
 from scipy.special import logsumexp
-from strategies import DTYPE, edge_lists, fields, union
+from strategies import DTYPE, fields, union
 from torch.testing import assert_close
 
 from accord import PairwiseField, enumerate_beliefs
 from accord.errors import InfeasibleError, InputTypeError, OptionError, TooLargeError
 from accord.inference import eliminate_beliefs
 from accord.inference.exact import _elimination
-from accord.inference.exact._order import _min_fill, find_cliques
 
-EXACT = {"rtol": 0, "atol": 1e-9}
 SEMIRINGS = st.sampled_from(["sum", "max"])
 ANY_FIELD = fields(max_nodes=7, replicas=((), (2,), (2, 3)))
 BARRED_FIELD = fields(max_nodes=7, max_states=4, barred=0.2)
 TIED_FIELD = fields(max_nodes=7, ties=True) | fields(max_nodes=7, ties=True, barred=0.1)
-
-
-def random_field(edge_index, num_nodes, num_states, replicas=(), seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    node = torch.randn(*replicas, num_nodes, num_states, generator=generator, dtype=DTYPE)
-    edge = torch.randn(*replicas, edge_index.shape[1], num_states, num_states, generator=generator, dtype=DTYPE)
-    return PairwiseField(edge_index, node, edge)
-
-
-def chain(length):
-    return torch.stack([torch.arange(length - 1), torch.arange(1, length)])
-
-
-def grid(rows, columns):
-    number = torch.arange(rows * columns).reshape(rows, columns)
-    across = torch.stack([number[:, :-1].flatten(), number[:, 1:].flatten()])
-    return torch.cat([across, torch.stack([number[:-1].flatten(), number[1:].flatten()])], 1)
-
-
-def complete(num_nodes):
-    return torch.combinations(torch.arange(num_nodes)).t()
 
 
 def assert_same_beliefs(found, wanted):
@@ -246,69 +224,6 @@ def test_large_tree_is_consistent_and_its_log_partition_is_energy_plus_entropy()
     degree = torch.bincount(field.edge_index.flatten(), minlength=2000)[:, None]
     energy = (p.exp() * (field.node + (degree - 1) * p)).sum() + (q.exp() * (field.edge - q)).sum()
     assert_close(beliefs.log_partition, energy[None], rtol=1e-10, atol=0)
-
-
-# Elimination orders.
-
-
-@given(st.integers(1, 12).flatmap(lambda n: st.tuples(st.just(n), edge_lists(n, max_extra=14))), st.integers(3, 13))
-def test_cliques_come_from_eliminating_one_node_after_another(drawn, max_clique):
-    num_nodes, edge_index = drawn
-    cliques = find_cliques(edge_index, num_nodes, max_clique)
-    assert sorted(clique[0] for clique in cliques) == list(range(num_nodes))
-    links = {frozenset(edge) for edge in edge_index.t().tolist()}
-    for node, *others in cliques:
-        if len(others) >= max_clique:
-            return  # said to mean nothing from here on
-        assert {frozenset((node, other)) for other in others} == {link for link in links if node in link}
-        links = {link for link in links if node not in link} | {
-            frozenset((a, b)) for a in others for b in others if a < b
-        }
-
-
-@pytest.mark.parametrize(
-    ("edge_index", "widest"),
-    [(chain(50), 2), (torch.stack([torch.zeros(300, dtype=torch.long), torch.arange(1, 301)]), 2)]
-    + [(torch.cat([chain(40), torch.tensor([[39], [0]])], 1), 3), (complete(6), 6)]
-    + [(grid(6, 40), 8), (grid(40, 6), 8), (grid(12, 12), 14)],
-    ids=["chain", "star", "cycle", "complete", "wide grid", "tall grid", "square grid"],
-)
-def test_orders_are_narrow(edge_index, widest):
-    cliques = find_cliques(edge_index, int(edge_index.max()) + 1, 22)
-    assert max(map(len, cliques)) <= widest
-
-
-def irregular(num_nodes, chance, seed):
-    every = complete(num_nodes)
-    return every[:, torch.rand(every.shape[1], generator=torch.Generator().manual_seed(seed)) < chance]
-
-
-def test_each_component_takes_the_order_that_suits_it():
-    # Irregular graphs suit min-fill (11 against 17), grids the moving front; side by side neither spoils the other.
-    both = find_cliques(torch.cat([irregular(60, 0.06, seed=2), grid(12, 20) + 60], 1), 300, 22)
-    assert max(len(clique) for clique in both if clique[0] < 60) <= 12
-    assert max(len(clique) for clique in both if clique[0] >= 60) <= 14
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_min_fill_always_takes_a_node_with_the_least_fill(seed):
-    num_nodes, edge_index = 14, irregular(14, 0.4, seed)
-    around = {node: set() for node in range(num_nodes)}
-    for source, target in edge_index.t().tolist():
-        around[source].add(target)
-        around[target].add(source)
-
-    def missing(node):
-        return [(a, b) for a in around[node] for b in around[node] if a < b and b not in around[a]]
-
-    for node, *_ in _min_fill([set(others) for others in around.values()], num_nodes):
-        added = missing(node)
-        assert len(added) == min(len(missing(other)) for other in around)
-        for a, b in added:
-            around[a].add(b)
-            around[b].add(a)
-        for other in around.pop(node):
-            around[other].discard(node)
 
 
 # What is refused.

@@ -1,4 +1,4 @@
-"""What a field asks of its potentials and of labels scored against it."""
+"""Checks of a field's potentials, and of labels that are scored against it."""
 
 import math
 
@@ -10,7 +10,7 @@ from accord.graphs._checks import check_integer, check_same_device, check_tensor
 from accord.graphs._topology import first_columns
 
 POTENTIAL_DTYPES = (torch.float32, torch.float64)
-# A million such potentials can still be added up; a mask of finfo.min could not even be added to itself.
+# The sum of a million such potentials is still finite. Twice finfo.min, which some use as a mask, would not be.
 LARGEST_POTENTIAL = {dtype: torch.finfo(dtype).max / 2**20 for dtype in POTENTIAL_DTYPES}
 
 
@@ -69,7 +69,7 @@ def check_potentials(node: Tensor, edge: Tensor, where: str) -> None:
                     "Use -inf for what is forbidden."
                 )
             raise FieldError(
-                f"{found}Log-potentials are finite, or -inf for what is forbidden; look for 0/0, log of a negative "
+                f"{found}Log-potentials must be finite, or -inf for what is forbidden; look for 0/0, log of a negative "
                 "number or an overflow where they were computed."
             )
 
@@ -81,7 +81,7 @@ def check_edges_once(edge_index: Tensor, graph: Tensor, where: str) -> None:
         column = int(loops.nonzero()[0])
         raise GraphError(
             f"{where}: edge {column} joins node {int(edge_index[0, column])} to itself. "
-            "A field has no self-loops; add such scores to the node's potential, or clean with accord.graphs.topology."
+            "A field has no self-loops; add such scores to the node's potential, or use accord.graphs.topology."
         )
     if first_columns(edge_index, graph.shape[0]).shape[0] != edge_index.shape[1]:
         raise GraphError(
@@ -97,7 +97,7 @@ def check_edges_once(edge_index: Tensor, graph: Tensor, where: str) -> None:
 
 
 def check_labels(labels: object, num_nodes: int, num_states: int, lowest: int, where: str) -> Tensor:
-    """Return labels [..., nodes] as int64 between `lowest` and `num_states - 1`."""
+    """Return labels [..., nodes] as int64; refuse any outside `lowest` to `num_states - 1`."""
     values = check_integer(labels, "labels", where)
     if values.dim() < 1 or values.shape[-1] != num_nodes:
         raise FieldError(

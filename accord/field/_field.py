@@ -1,4 +1,4 @@
-"""The pairwise conditional random field: what inference solves."""
+"""The pairwise conditional random field."""
 
 import operator
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ class PairwiseField:
 
     Every undirected edge appears once; its table is indexed [state of source, state of target]. Leading replica
     axes hold many fields on the same graph; node and edge potentials broadcast against each other. -inf means
-    forbidden; NaN, +inf and numbers whose sums would overflow are refused.
+    forbidden; NaN, +inf and numbers whose sums could overflow are refused.
 
     Args:
         edge_index: [2, edges].
         node: [*replicas, nodes, states], float32 or float64.
         edge: [*replicas, edges, states, states], same dtype.
         graph: [nodes], which graph of a batch a node belongs to; None for a single graph.
-        num_graphs: how many graphs there are, where the last may have no nodes.
+        num_graphs: how many graphs the batch has; None counts them, which misses graphs without nodes at the end.
     """
 
     edge_index: Tensor
@@ -80,11 +80,11 @@ class PairwiseField:
 
     @cached_property
     def peeling(self) -> Peeling:
-        """Which nodes hang on trees, and which lie on loops."""
+        """Which nodes belong to trees that hang on the graph, and which form its core."""
         return peel(self.edge_index, self.num_nodes)
 
     def expanded(self) -> tuple[Tensor, Tensor]:
-        """Node [R, nodes, states] and edge [R, edges, states, states] with all replica axes in one."""
+        """Node [R, nodes, states] and edge [R, edges, states, states] potentials, all replica axes merged into one."""
         node = self.node.expand(*self.replicas, *self.node.shape[-2:])
         edge = self.edge.expand(*self.replicas, *self.edge.shape[-3:])
         count = self.replicas.numel()
@@ -114,7 +114,7 @@ class PairwiseField:
     def to(self, target: torch.device | str | torch.dtype) -> "PairwiseField":
         """The same field on another device or in another precision."""
         where = "PairwiseField.to"
-        if isinstance(target, torch.dtype):  # a precision is for the potentials alone
+        if isinstance(target, torch.dtype):  # only potentials have a precision
             node, edge = self.node.to(target), self.edge.to(target)
             return PairwiseField(self.edge_index, node, edge, self.graph, self.num_graphs)
         if not isinstance(target, (torch.device, str)):
@@ -123,7 +123,7 @@ class PairwiseField:
             )
         try:
             index, node, edge, graph = (t.to(target) for t in (self.edge_index, self.node, self.edge, self.graph))
-        except (RuntimeError, AssertionError) as error:  # how torch says that there is no such device
+        except (RuntimeError, AssertionError) as error:  # torch raises these for a device that does not exist
             raise OptionError(
                 f"{where}: the field cannot be moved to {str(target)!r} ({error}). "
                 "Name a device that torch can use here."
@@ -153,7 +153,7 @@ class PairwiseField:
         return total.index_add(-1, self.graph[self.edge_index[0]], edge)
 
     def clamp(self, labels: Tensor) -> "PairwiseField":
-        """Fix labels that are known: all other states of those nodes become forbidden.
+        """Fix known labels: all other states of those nodes become forbidden.
 
         Args:
             labels: [*replicas, nodes]; -1 leaves a node free.
@@ -181,8 +181,8 @@ class PairwiseField:
         Args:
             pairs: [pairs, 2] states (a, b).
             edges: columns of edge_index they apply to; None for every edge.
-            symmetric: (a, b) also rules out (b, a), since an undirected edge has no first end. False: the edge's
-                stored direction counts, (state of source, state of target), as sequences need.
+            symmetric: (a, b) also rules out (b, a), since an undirected edge has no first end. If False, a pair is
+                (state of source, state of target) in the edge's stored direction, as sequences need.
         """
         where = "PairwiseField.forbid"
         if not isinstance(symmetric, bool):

@@ -1,8 +1,8 @@
 """Pseudomarginals, and how they combine into a field (Prop. 1 and Eq. 5 of the paper).
 
-The paper's letter divides an edge's table by the *node* network's marginals. Two networks trained apart do not agree
-on those marginals, so dividing by the table's *own* sums, to a power chosen on validation, works better in practice;
-both are values of the same option here.
+The paper divides an edge's table by the *node* network's marginals. Two networks trained separately do not agree on
+those marginals, so dividing by the table's *own* sums, to a power chosen on validation data, works better in practice.
+Both are values of one option here.
 """
 
 from collections.abc import Callable
@@ -32,14 +32,14 @@ class Pseudomarginals:
 
     @cached_property
     def own_sums(self) -> tuple[Tensor, Tensor]:
-        """Row and column sums of every edge's table, as logs; taken once, for all fields that are made of these."""
+        """Row and column sums of every edge's table, as logs; computed once and used by every field made from them."""
         return self.edge.logsumexp(-1), self.edge.logsumexp(-2)
 
     @classmethod
     def from_logits(cls, node: Tensor, edge: Tensor, sharpness: float | Tensor = 1.0) -> "Pseudomarginals":
         """Softmax of scores; `sharpness` (the paper's gamma) multiplies the edge scores first.
 
-        A score of -inf stays: that state or pair is forbidden. `sharpness` may hold one value for each replica.
+        A score of -inf stays -inf: that state or pair is forbidden. `sharpness` may hold one value for each replica.
         """
         where = "Pseudomarginals.from_logits"
         check_forms(node, edge, where)
@@ -54,8 +54,8 @@ class Pseudomarginals:
     def from_probabilities(cls, node: Tensor, edge: Tensor) -> "Pseudomarginals":
         """Logs of probabilities; 0 becomes the smallest positive number.
 
-        A network that is *sure* (probability 1 after rounding) gives evidence, not a constraint: taken as one, two
-        sure networks that disagree would leave no labelling at all. Constraints are `clamp` and `forbid`.
+        A network that is certain (probability 1 after rounding) gives evidence, not a constraint: if it were one, two
+        certain networks that disagree would leave no labelling at all. For constraints use `clamp` and `forbid`.
         """
         where = "Pseudomarginals.from_probabilities"
         check_forms(node, edge, where)
@@ -64,30 +64,31 @@ class Pseudomarginals:
             if values.numel() and (float(values.min()) < 0 or float(values.max()) > 1 + 1e-4):
                 raise FieldError(
                     f"{where}: {name} probabilities run from {float(values.min()):.4g} to {float(values.max()):.4g}; "
-                    "they must lie between 0 and 1. Scores go through from_logits."
+                    "they must lie between 0 and 1. For scores use from_logits."
                 )
         tiny = torch.finfo(node.dtype).tiny
         return cls(node.clamp_min(tiny).log(), edge.clamp_min(tiny).log())
 
 
 def node_marginals(marginals: Pseudomarginals, edge_index: Tensor) -> tuple[Tensor, Tensor]:
-    """The node network's log-marginals at both ends: the paper's letter."""
+    """The node network's log-marginals at both ends of each edge, as in Eq. 5 of the paper."""
     return marginals.node[..., edge_index[0], :], marginals.node[..., edge_index[1], :]
 
 
 def own_sums(marginals: Pseudomarginals, edge_index: Tensor) -> tuple[Tensor, Tensor]:
-    """The edge table's own row and column sums, as logs."""
+    """Row and column sums of the edge tables themselves, as logs; `edge_index` is not used."""
     return marginals.own_sums
 
 
 def blend(node_share: Tensor) -> Normaliser:
-    """Between the two: `node_share` of the node network's marginals, one value for each replica; 0 is own sums."""
+    """A mixture: `node_share` of the node network's marginals and the rest own sums; one value for each replica."""
 
     def blended(marginals: Pseudomarginals, edge_index: Tensor) -> tuple[Tensor, Tensor]:
         share = node_share.to(marginals.node)[..., None, None]
         own, node = own_sums(marginals, edge_index), node_marginals(marginals, edge_index)
         row, column = (
-            (1 - share) * _finite(mine) + share * _finite(theirs) for mine, theirs in zip(own, node, strict=True)
+            (1 - share) * _finite(of_table) + share * _finite(of_node)
+            for of_table, of_node in zip(own, node, strict=True)
         )
         return row, column
 
@@ -104,7 +105,8 @@ class Combination:
     node potential = node_weight * log tau_s
     edge potential = log tau_st - power * (normaliser at s + normaliser at t)
 
-    Sharpness belongs to the scores, before the softmax (`Pseudomarginals.from_logits`), never to the potential.
+    `normaliser` is "own" (`own_sums`), "node" (`node_marginals`), or a function such as `blend` returns. Sharpness is
+    not set here: it multiplies the scores before the softmax (`Pseudomarginals.from_logits`).
     """
 
     normaliser: Normaliser | str = own_sums
@@ -118,7 +120,7 @@ class Combination:
         graph: Tensor | None = None,
         num_graphs: int | None = None,
     ) -> PairwiseField:
-        """Potentials of the field that these pseudomarginals stand for."""
+        """The field that these pseudomarginals define."""
         where = "Combination.field"
         if not isinstance(marginals, Pseudomarginals):
             raise InputTypeError(
@@ -141,7 +143,7 @@ class Combination:
             power=edge_power.shape[:-3],
             node_weight=weight.shape[:-2],
         )
-        # A forbidden state divides by nothing: its own -inf already says all there is to say.
+        # Where a normaliser is -inf, nothing is divided: the entry itself is -inf already.
         divisor = _finite(row)[..., :, None] + _finite(column)[..., None, :]
         node = _scale(marginals.node, weight)
         return PairwiseField(index, node, marginals.edge - edge_power * divisor, graph, num_graphs)  # type: ignore[arg-type]
@@ -176,7 +178,7 @@ def _normaliser(choice: Normaliser | str) -> Normaliser:
 
 
 def _log_softmax(scores: Tensor, what: str, whose: str, where: str) -> Tensor:
-    """Log-distributions over the last axis, of scores that leave something possible."""
+    """Log-distributions over the last axis; refuses rows that are all -inf, and overflow."""
     best = scores.detach().amax(-1)
     if bool((best == -torch.inf).any()):
         number = int((best == -torch.inf).nonzero()[0, -1])
@@ -193,7 +195,7 @@ def _finite(values: Tensor) -> Tensor:
 
 
 def _scale(values: Tensor, factor: Tensor) -> Tensor:
-    """Multiply, keeping -inf also where the factor is 0."""
+    """Multiply; -inf stays -inf, even where the factor is 0."""
     scaled = factor * _finite(values)
     return scaled.masked_fill((values == -torch.inf).expand_as(scaled), -torch.inf)
 

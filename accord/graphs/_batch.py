@@ -1,4 +1,4 @@
-"""Graphs side by side: what encoders and fields work on."""
+"""Batches of graphs: the input of encoders."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -30,11 +30,11 @@ class GraphBatch:
 
     @classmethod
     def collate(cls, graphs: Sequence[Data]) -> "GraphBatch":
-        """Put graphs side by side; a PyG `Batch` among them counts as the graphs it is made of.
+        """Merge graphs into one batch; a PyG `Batch` among them counts as the graphs it is made of.
 
         Args:
-            graphs: at least one, each with `x`; `edge_index` in any directions. `y` may be absent: those nodes'
-                labels are missing. `edge_attr` comes with all graphs that have edges, or with none.
+            graphs: at least one, each with `x`; `edge_index` in any directions. If `y` is absent, those labels are
+                missing. Either all graphs with edges have `edge_attr`, or none.
         """
         parts = _flatten(graphs)
         x = _features(parts)
@@ -68,40 +68,40 @@ class GraphBatch:
         return GraphBatch(x, structure, move(self.y), attributes)
 
     def cached(self, key: Hashable, build: Callable[[], Value]) -> Value:
-        """What `build` makes of this batch, made once: normalised adjacencies and the like.
+        """The result of `build`, computed once, for example a normalised adjacency.
 
-        The key must name everything that `build` depends on beside the batch itself.
+        The key must name everything that it depends on beside the batch itself.
         """
         return self._derived.get(key, build)
 
     @property
     def num_nodes(self) -> int:
-        """How many nodes all graphs have together."""
+        """Number of nodes of all graphs."""
         return self.topology.num_nodes
 
     @property
     def num_edges(self) -> int:
-        """How many undirected edges all graphs have together."""
+        """Number of undirected edges of all graphs."""
         return self.topology.num_edges
 
     @property
     def num_graphs(self) -> int:
-        """How many graphs there are."""
+        """Number of graphs."""
         return self.topology.num_graphs
 
     @property
     def num_features(self) -> int:
-        """How wide the node features are."""
+        """Number of features of a node."""
         return int(self.x.shape[1])
 
     @property
     def num_edge_attributes(self) -> int:
-        """How wide the edge attributes are; 0 where there are none."""
+        """Number of attributes of an edge; 0 if there are none."""
         return 0 if self.edge_attr is None else int(self.edge_attr.shape[1])
 
     @property
     def labelled_nodes(self) -> Tensor:
-        """Which labels are known: a mask of the shape of `y`; all False, [nodes], without labels."""
+        """Which labels are known: a mask of the shape of `y`; without labels, False for each node."""
         if self.y is None:
             return torch.zeros(self.num_nodes, dtype=torch.bool, device=self.x.device)
         return self.y >= 0
@@ -157,7 +157,7 @@ def _features(parts: list[Data]) -> Tensor:
         node = int((~finite).any(1).nonzero()[0])
         number, node = _locate(node, [len(part) for part in features])
         raise GraphError(
-            f"{WHERE}: x of graph {number} has a NaN or infinity at node {node}. Fill in or drop what is missing."
+            f"{WHERE}: x of graph {number} has a NaN or infinity at node {node}. Fill in or drop missing values."
         )
     return x
 
@@ -170,12 +170,12 @@ def _edge_index(parts: list[Data], sizes: Tensor, device: torch.device) -> tuple
         if check_integer(piece, "edge_index", f"{WHERE}: graph {number}").dim() != 2 or piece.shape[0] != 2:
             raise GraphError(
                 f"{WHERE}: edge_index of graph {number} has shape {list(piece.shape)}, but [2, edges] is needed. "
-                "A list of pairs wants .t()."
+                "Transpose a list of pairs with .t()."
             )
     index = torch.cat(pieces, 1).long()
     columns = [int(piece.shape[1]) for piece in pieces]
     counts = torch.tensor(columns, device=device)
-    # Checked before the offsets are added: afterwards a bad number would be a node of the next graph.
+    # Checked before offsets are added: afterwards a bad number would name a node of the next graph.
     bad = ((index < 0) | (index >= torch.repeat_interleave(sizes, counts))).any(0)
     if bool(bad.any()):
         number, column = _locate(int(bad.nonzero()[0]), columns)
@@ -242,7 +242,7 @@ def _edge_attributes(parts: list[Data], columns: list[int], x: Tensor) -> Tensor
                 f"{count} columns of its edge_index is needed, as wide as in the other graphs."
             )
         if not bool(rows.isfinite().all()):
-            raise GraphError(f"{WHERE}: edge_attr of graph {number} has a NaN or infinity. Fill in what is missing.")
+            raise GraphError(f"{WHERE}: edge_attr of graph {number} has a NaN or infinity. Fill in missing values.")
         pieces.append(rows.to(x.device, x.dtype))
     return torch.cat(pieces) if pieces else None
 

@@ -1,4 +1,4 @@
-"""What every door into the library asks of tensors and counts, of an edge index, a graph vector and features."""
+"""Checks of input that many public functions share: tensors, counts, edge indices, graph vectors and features."""
 
 import math
 
@@ -12,7 +12,7 @@ MAX_NODES = math.isqrt(2**63 - 1)  # 3e9: beyond this a pair of nodes cannot be 
 
 
 def check_tensor(values: object, name: str, where: str) -> Tensor:
-    """Return `values` if they are an ordinary tensor: dense, with numbers in it."""
+    """Return `values` if they are a dense tensor on a real device."""
     if not isinstance(values, Tensor):
         raise InputTypeError(
             f"{where}: {name} is a {type(values).__name__}, not a torch.Tensor. Wrap it in torch.as_tensor(...)."
@@ -28,7 +28,7 @@ def check_tensor(values: object, name: str, where: str) -> Tensor:
 
 
 def check_integer(values: object, name: str, where: str) -> Tensor:
-    """Return `values` as int64, or say why they cannot be whole numbers."""
+    """Return `values` as int64 if they are an integer tensor."""
     tensor = check_tensor(values, name, where)
     if tensor.dtype not in INTEGER_DTYPES:
         mask = ", or a mask's places with .nonzero().flatten()" if tensor.dtype == torch.bool else ""
@@ -39,7 +39,7 @@ def check_integer(values: object, name: str, where: str) -> Tensor:
 
 
 def check_number(value: object, name: str, where: str) -> float:
-    """Return a Python number as a float, infinite where it is too large for one."""
+    """Return a Python number as a float; infinite if it is too large for one."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InputTypeError(f"{where}: {name} is a {type(value).__name__}, not a number. Give a float.")
     try:
@@ -61,12 +61,12 @@ def check_numbers(value: object, name: str, where: str, like: Tensor) -> Tensor:
 
 
 def check_count(value: object, name: str, lowest: int, where: str) -> int:
-    """Return the number of nodes or graphs (`name` says of what), if there can be so many."""
-    remedy = f"Give the number of {name.removeprefix('num_')} that there are."
+    """Return a number of nodes or graphs if it lies in the possible range; `name` is num_nodes or num_graphs."""
+    remedy = f"Give the actual number of {name.removeprefix('num_')}."
     if isinstance(value, bool) or not isinstance(value, int):
         raise InputTypeError(f"{where}: {name} is a {type(value).__name__}, not an int. {remedy}")
     if not lowest <= value <= MAX_NODES:
-        # %g, because Python refuses to write out a number of thousands of digits.
+        # As a float, because Python refuses to print an int of thousands of digits.
         size = f"{check_number(value, name, where):.10g}"
         raise GraphError(f"{where}: {name} is {size}, but must lie in {lowest} to {MAX_NODES}. {remedy}")
     return value
@@ -86,7 +86,7 @@ def check_edge_index(edge_index: object, num_nodes: int, where: str) -> Tensor:
     if index.dim() != 2 or index.shape[0] != 2:
         raise GraphError(
             f"{where}: edge_index has shape {list(index.shape)}, but [2, edges] is needed: "
-            "row 0 the sources, row 1 the targets. A list of pairs wants .t()."
+            "row 0 the sources, row 1 the targets. Transpose a list of pairs with .t()."
         )
     if index.shape[1]:
         low, high = int(index.min()), int(index.max())
@@ -134,7 +134,7 @@ def check_features(x: object, num_nodes: int, where: str) -> Tensor:
     if features.dim() != 2 or features.shape[0] != num_nodes:
         raise GraphError(
             f"{where}: x has shape {list(features.shape)}, but [{num_nodes}, features] is needed, one row for each "
-            "node. A single feature wants x[:, None]."
+            "node. Pass a single feature as x[:, None]."
         )
     bad = ~features.detach().isfinite()
     if bool(bad.any()):
@@ -142,6 +142,6 @@ def check_features(x: object, num_nodes: int, where: str) -> Tensor:
         number = float(features.detach()[row, column])
         raise GraphError(
             f"{where}: x holds {number} ({int(bad.sum())} bad entries, the first at node {row}, feature {column}). "
-            "Fill in what is missing, e.g. with x.nan_to_num(), or leave those nodes out."
+            "Fill in missing values, e.g. with x.nan_to_num(), or leave those nodes out."
         )
     return features

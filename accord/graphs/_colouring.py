@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def colour_nodes(edge_index: Tensor, num_nodes: int) -> list[Tensor]:
-    """Split the nodes into classes without inner edges (greedy by random priorities, Jones and Plassmann 1993).
+    """Split the nodes into classes without inner edges (greedy, by random priorities; Jones and Plassmann 1993).
 
     Returns one index tensor per colour, on the device of `edge_index`. Deterministic.
     """
@@ -16,7 +16,7 @@ def colour_nodes(edge_index: Tensor, num_nodes: int) -> list[Tensor]:
     waiting = np.arange(num_nodes)
     round_ = 0
     while waiting.size:
-        # A node whose priority beats every uncoloured neighbour's takes this round's colour.
+        # A node whose priority is higher than that of every uncoloured neighbour takes this round's colour.
         open_ = (colour[source] < 0) & (colour[target] < 0)
         source, target = source[open_], target[open_]
         highest = np.full(num_nodes, -1)

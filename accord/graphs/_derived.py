@@ -1,4 +1,4 @@
-"""What is derived from something that does not change, made once."""
+"""A cache for values that are computed from an immutable object."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
@@ -7,13 +7,13 @@ Value = TypeVar("Value")
 
 
 class Derived:
-    """Values by key; the key names everything that a value depends on beside its owner."""
+    """Values by key; a key names everything that its value depends on beside the owner of the cache."""
 
     def __init__(self) -> None:
         self._values: dict[Hashable, Any] = {}
 
     def get(self, key: Hashable, build: Callable[[], Value]) -> Value:
-        """What `build` makes, made once."""
+        """The result of `build`, computed once for each key."""
         if key not in self._values:
             self._values[key] = build()
         made: Value = self._values[key]

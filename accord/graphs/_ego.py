@@ -18,10 +18,10 @@ def ego_network(data: Data, node: int) -> Data:
 
     Args:
         data: the graph to cut from.
-        node: the node in the middle.
+        node: the node in the centre.
 
     Returns:
-        What `ego_networks` says of each of its graphs.
+        A graph as described at `ego_networks`.
     """
     if isinstance(node, bool) or not isinstance(node, (int, np.integer)):
         raise InputTypeError(
@@ -39,7 +39,7 @@ def ego_networks(data: Data, nodes: Tensor | Sequence[int]) -> list[Data]:
 
     Args:
         data: the graph to cut from: `edge_index` in any directions, optionally `x`, `y` and `edge_attr`.
-        nodes: the nodes in the middle, whole numbers; the same one may come twice.
+        nodes: numbers of the nodes in the centres; a node may be named more than once.
 
     Returns:
         One graph per node, with both directions of every edge, sorted by source, and without self-loops or
@@ -64,7 +64,7 @@ def _check_nodes(nodes: object) -> Tensor:
                 "Give a list of ints or an integer tensor."
             ) from error
     if nodes.dtype == torch.bool:
-        # Caught here because .long(), which the general check advises, would turn a mask into nodes 0 and 1.
+        # The general check advises .long(), which would turn a mask into nodes 0 and 1.
         raise InputTypeError(
             f"{where}: nodes is a mask (dtype bool), not a list of nodes. Pass mask.nonzero().flatten()."
         )
@@ -87,7 +87,7 @@ class _Adjacency:
         """Add missing directions, drop self-loops and repeats."""
         columns = np.flatnonzero(edge_index[0] != edge_index[1])
         source, target = edge_index[:, columns]
-        # Given directions come before added ones, and `unique` keeps the first: an arc's own attributes win.
+        # Given directions come before added ones, and `unique` keeps the first: an arc keeps its own attributes.
         key = np.concatenate([source * num_nodes + target, target * num_nodes + source])
         key, first = np.unique(key, return_index=True)
         source, target = np.divmod(key, num_nodes) if num_nodes else (key, key)
@@ -100,7 +100,7 @@ class _Adjacency:
         return np.concatenate([[node], self.target[self.start[node] : self.start[node + 1]]])
 
     def arcs_from(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All arcs that leave `nodes`: which entry of `nodes` each leaves, and its number."""
+        """All arcs that leave `nodes`: the entry of `nodes` that each leaves, and its number."""
         start, degree = self.start[nodes], self.start[nodes + 1] - self.start[nodes]
         leaves = np.repeat(np.arange(nodes.size), degree)
         # Count 0, 1, ... within each node's run of arcs.
@@ -144,14 +144,14 @@ def _slice(data: Data, members: Tensor, edge_index: Tensor, columns: Tensor) -> 
     for key, index in (("x", members), ("y", members), ("edge_attr", columns)):
         values = getattr(data, key)
         if values is not None:
-            # Not values[index]: that wakes all threads for a handful of rows, and stalls when cores are busy.
+            # values[index] would start all threads for a few rows, and stall when cores are busy.
             ego[key] = values.index_select(0, index.to(values.device))
     ego.node_id = members.to(device)
     ego.centre = 0
     if "feature_names" in data:
         ego.feature_names = data.feature_names
     if ego.x is None:
-        ego.num_nodes = members.numel()  # nothing else tells PyG how many nodes there are
+        ego.num_nodes = members.numel()  # PyG cannot infer the number of nodes otherwise
     return ego
 
 

@@ -1,7 +1,7 @@
-"""Leaf peeling: take leaves off a graph, round by round, until only loops (or one root per tree) are left.
+"""Leaf peeling: remove leaves from a graph, round by round, until only the core is left: loops, or one root per tree.
 
-What is peeled can be solved exactly by passing messages from the leaves inwards and labels back outwards;
-what is left, the core, is where loops make inference hard. A forest has a core without edges.
+The peeled part can be solved exactly by passing messages from the leaves inwards and labels back outwards; only the
+core has loops. The core of a forest has no edges.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class PeelingRound:
-    """Leaves that go at the same time; each hangs on its parent by one edge."""
+    """Leaves that are removed at the same time; one edge links each to its parent."""
 
     leaf: Tensor  # [leaves]
     parent: Tensor  # [leaves]
@@ -23,7 +23,7 @@ class PeelingRound:
 
 @dataclass(frozen=True)
 class Peeling:
-    """The rounds in the order in which the leaves go, and what is left."""
+    """The rounds in which leaves are removed, and the core that is left."""
 
     rounds: tuple[PeelingRound, ...]
     core: Tensor  # [nodes]: True where the node was not peeled
@@ -36,10 +36,10 @@ class Peeling:
 
 
 def peel(edge_index: Tensor, num_nodes: int) -> Peeling:
-    """Peel leaves off until none is left; O(nodes + edges) work in all.
+    """Remove leaves until there are none; takes O(nodes + edges) time.
 
-    Each node keeps the *sum* of its remaining neighbours and of its remaining edges: for a leaf those sums are
-    the one neighbour and the one edge, so no adjacency list is needed.
+    Each node keeps the *sum* of the numbers of its remaining neighbours, and of its remaining edges. For a leaf these
+    sums are the one neighbour and the one edge, so no adjacency list is needed.
     """
     device = edge_index.device
     source, target = edge_index.cpu().numpy()
@@ -57,7 +57,7 @@ def peel(edge_index: Tensor, num_nodes: int) -> Peeling:
     frontier = np.flatnonzero(degree == 1)
     while frontier.size:
         parent = neighbour_sum[frontier]
-        # Two leaves that have only each other left: the lower-numbered one stays as the root.
+        # If two leaves are left with only each other, the lower-numbered one stays as the root.
         goes = (degree[parent] != 1) | (frontier > parent)
         leaf, parent = frontier[goes], parent[goes]
         edge = edge_sum[leaf]

@@ -30,14 +30,14 @@ NODE_KEYS = ("x", "pos", "batch")  # of a Data: one row for each node
 class Arcs:
     """The two directions of every edge: arc `e` runs along edge `e` as stored, arc `edges + e` against it.
 
-    Lists of arcs are made when asked for: on large graphs each takes as much memory as the edge index.
+    Lists of arcs are made at first use: on large graphs each takes as much memory as the edge index.
     """
 
     edge_index: Tensor  # [2, edges]: each undirected edge once
 
     @classmethod
     def along(cls, edge_index: Tensor) -> "Arcs":
-        """Both directions of edges that are already held once."""
+        """Both directions of edges that are listed once."""
         return cls(edge_index)
 
     @property
@@ -70,16 +70,16 @@ class Arcs:
 class Topology:
     """Nodes and undirected edges of one graph, or of a batch of graphs side by side.
 
-    An edge keeps the direction in which it was first seen, so that oriented scorers can use it, and
-    remembers the column of the input it came from, so that its attributes can be carried along.
+    An edge keeps the direction in which it first appeared, for scorers that use it, and the column of the input that it
+    came from, so that its attributes can be found.
     """
 
     num_nodes: int
     edge_index: Tensor  # [2, edges]: each undirected edge once, no self-loops
-    column: Tensor  # [edges]: where in the input the edge was first seen
+    column: Tensor  # [edges]: column of the input where the edge first appeared
     graph: Tensor  # [nodes]: which graph of the batch
     num_graphs: int
-    notes: tuple[str, ...] = ()  # what had to be cleaned up, for people
+    notes: tuple[str, ...] = ()  # what was cleaned up, in words
     _derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
 
     @property
@@ -93,11 +93,11 @@ class Topology:
         return Arcs.along(self.edge_index)
 
     def cached(self, key: Hashable, build: Callable[[], Value]) -> Value:
-        """What `build` makes of this topology, made once; the key names everything else that it depends on."""
+        """The result of `build`, computed once; the key must name everything it depends on beside this topology."""
         return self._derived.get(key, build)
 
     def carry(self, attributes: Tensor) -> Tensor:
-        """Attributes of the input's columns -> attributes of the edges: those of the first occurrence."""
+        """Attributes of the edges from attributes of the input's columns; the first occurrence of an edge counts."""
         where = "Topology.carry"
         rows = check_tensor(attributes, "attributes", where)
         if rows.dim() == 0 or (self.num_edges and rows.shape[0] <= int(self.column.max())):
@@ -112,15 +112,15 @@ class Topology:
 def topology(
     edge_index: Tensor, num_nodes: int, graph: Tensor | None = None, num_graphs: int | None = None
 ) -> Topology:
-    """Hold every undirected edge once: O(E log E) time, O(E) memory.
+    """List every undirected edge once, in O(E log E) time and O(E) memory.
 
-    Self-loops and repeats go; an edge given in one direction only counts like one given in both.
+    Self-loops and repeats are removed; an edge given in one direction counts the same as one given in both.
 
     Args:
         edge_index: [2, columns], any directions, repeats and self-loops allowed.
         num_nodes: how many nodes there are; isolated ones need no edge.
         graph: [nodes], which graph of a batch each node belongs to; None for a single graph.
-        num_graphs: how many graphs the batch has, where the last ones may be empty.
+        num_graphs: how many graphs the batch has; None counts them, which misses empty ones at the end.
     """
     where = "topology"
     index = check_edge_index(edge_index, check_count(num_nodes, "num_nodes", 0, where), where)
@@ -142,11 +142,11 @@ def topology(
 
 
 def first_columns(edge_index: Tensor, num_nodes: int) -> Tensor:
-    """Columns where an undirected edge is seen for the first time, self-loops left out, in input order."""
+    """Columns in which an undirected edge appears for the first time, in input order, without self-loops."""
     low, high = torch.minimum(*edge_index), torch.maximum(*edge_index)
     proper = (low != high).nonzero().squeeze(1)
     key = low.mul_(num_nodes).add_(high)[proper]
-    del low, high  # large graphs: these are half of what is needed at the same time
+    del low, high  # on large graphs these are half of the memory in use
     ordered, order = key.sort(stable=True)
     first = torch.ones_like(ordered, dtype=torch.bool)
     first[1:] = ordered[1:] != ordered[:-1]
@@ -156,7 +156,7 @@ def first_columns(edge_index: Tensor, num_nodes: int) -> Tensor:
 
 
 def _notes(edge_index: Tensor, num_edges: int) -> tuple[str, ...]:
-    """Say what was removed beyond the usual 'both directions of everything'."""
+    """Describe what was removed, other than the second direction of every edge."""
     notes = []
     loops = int((edge_index[0] == edge_index[1]).sum())
     if loops:
@@ -180,7 +180,7 @@ def graph_topology(data: Data) -> Topology:
     graph, num_graphs = None, None
     if isinstance(data, Batch) and data.batch is not None:
         graph = check_integer(data.batch, "batch", "graph_topology")
-        # The last graphs may be empty, which only `ptr` tells.
+        # The last graphs may be empty; only `ptr` counts those.
         ptr = getattr(data, "ptr", None)
         num_graphs = ptr.numel() - 1 if isinstance(ptr, Tensor) else None
     if edge_index is None:
@@ -189,9 +189,9 @@ def graph_topology(data: Data) -> Topology:
 
 
 def count_nodes(data: Data, where: str) -> int:
-    """How many nodes a graph has: its num_nodes, or the rows of what it has for each node.
+    """How many nodes a graph has: its num_nodes, or the number of rows of a tensor with one row for each node.
 
-    PyG would also guess from the edges, and warn: isolated nodes with high numbers are missed so.
+    PyG would also guess from the edges, with a warning: that misses isolated nodes with high numbers.
     """
     given = data["num_nodes"] if "num_nodes" in data else None
     if given is None:
@@ -203,5 +203,5 @@ def count_nodes(data: Data, where: str) -> int:
         return check_count(operator.index(given), "num_nodes", 0, where)
     except (TypeError, RuntimeError):
         raise InputTypeError(
-            f"{where}: num_nodes is a {type(given).__name__}, not an int. Give the number of nodes that there are."
+            f"{where}: num_nodes is a {type(given).__name__}, not an int. Give the actual number of nodes."
         ) from None

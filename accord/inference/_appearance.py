@@ -1,8 +1,8 @@
 """Edge appearance probabilities for tree-reweighted propagation.
 
 In a uniform random spanning tree an edge appears with probability equal to its effective resistance when every
-edge is a unit resistor (Kirchhoff). Such probabilities lie in the spanning tree polytope, which is what makes the
-tree-reweighted log-partition an upper bound (Wainwright, Jaakkola and Willsky 2005).
+edge is a unit resistor (Kirchhoff). Such probabilities lie in the spanning tree polytope, and therefore the
+tree-reweighted log-partition is an upper bound (Wainwright, Jaakkola and Willsky 2005).
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 from torch import Tensor
 
-DENSE_NODES = 1500  # up to here inverting the Laplacian of a component is fastest done dense
-SOLVE_COLUMNS = 256  # right-hand sides solved at a time on larger components; bounds the memory
+DENSE_NODES = 1500  # the Laplacian of a component up to this size is inverted fastest as a dense matrix
+SOLVE_COLUMNS = 256  # right-hand sides solved at a time on larger components; limits the memory
 
 
 def spanning_tree_probabilities(edge_index: Tensor, num_nodes: int) -> Tensor:
@@ -40,7 +40,7 @@ def spanning_tree_probabilities(edge_index: Tensor, num_nodes: int) -> Tensor:
             for one in np.unique(c):
                 mine = c == one
                 resistance[chosen[mine]] = _sparse_resistance(s[mine], t[mine], int(size))
-    # Rounding may leave a bridge a hair above 1.
+    # Rounding may leave a bridge slightly above 1.
     return torch.from_numpy(resistance.clip(max=1.0)).to(edge_index.device)
 
 
@@ -55,7 +55,7 @@ def _position_in_component(component: NDArray[np.int32]) -> NDArray[np.int64]:
 def _dense_resistance(
     s: NDArray[np.int64], t: NDArray[np.int64], component: NDArray[np.int32], size: int
 ) -> NDArray[np.float64]:
-    """All components of one size at once, in blocks: R_st = (e_s - e_t)' (L + 11'/n)^-1 (e_s - e_t)."""
+    """Solve all components of one size in batches: R_st = (e_s - e_t)' (L + 11'/n)^-1 (e_s - e_t)."""
     names, which = np.unique(component, return_inverse=True)
     resistance = np.empty(s.size)
     block = max(1, DENSE_NODES**2 // size**2)
@@ -73,7 +73,7 @@ def _dense_resistance(
 
 
 def _sparse_resistance(s: NDArray[np.int64], t: NDArray[np.int64], size: int) -> NDArray[np.float64]:
-    """One large component: ground node 0 and solve for each edge's unit current, a block of edges at a time."""
+    """Solve one large component: ground node 0, send a unit current along each edge, many edges at a time."""
     weights = np.ones(s.size)
     adjacency = sparse.coo_matrix((weights, (s, t)), shape=(size, size))
     adjacency = adjacency + adjacency.T

@@ -1,4 +1,4 @@
-"""What inference returns: beliefs at nodes and edges, and how they were reached."""
+"""What propagation returns: beliefs at nodes and edges, and how they were reached."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,9 +28,9 @@ def check_feasible(node: Tensor) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """Beliefs that messages stand for; edges and partition functions are computed when asked for.
+    """Beliefs that follow from messages; those of edges and partition functions are computed when first used.
 
-    Loopy graphs may not converge: the caller decides what that means, nothing is hidden.
+    Propagation may not converge on loopy graphs: check `converged`.
     """
 
     field: PairwiseField
@@ -41,7 +41,7 @@ class Beliefs:
     residual: Tensor  # [*replicas, graphs]: largest change of a log-message in the last sweep
     backend: str  # which kernel passed the messages
     problem: Problem  # the field as the kernel saw it
-    totals: Tensor | None = None  # [R, nodes, states]: `node` before it is normalised, if the kernel knows it
+    totals: Tensor | None = None  # [R, nodes, states]: `node` before it is normalised, if the kernel returns it
 
     def _unflatten(self, values: Tensor) -> Tensor:
         return values.reshape(*self.field.replicas, *values.shape[1:])
@@ -60,7 +60,7 @@ class Beliefs:
         return self._collected.join()
 
     def _edge_blocks(self) -> Iterator[slice]:
-        """Edges a block at a time; all at once where autograd would keep every block anyway."""
+        """Ranges of edges to work on; a single range if autograd records, since it would keep every block anyway."""
         if torch.is_grad_enabled() and (self.problem.wants_gradient or self.messages.requires_grad):
             return iter([slice(0, self.field.num_edges)])
         return blocks(self.field.num_edges, self.problem.edge[:, :1].numel())
@@ -91,7 +91,7 @@ class Beliefs:
 
     @cached_property
     def edge(self) -> Tensor:
-        """[*replicas, edges, states, states]: the same for the two ends of each edge."""
+        """[*replicas, edges, states, states]: the same for the pair of ends of each edge."""
         result = torch.empty_like(self.problem.edge, requires_grad=False)
         for edges in self._edge_blocks():
             totals = self._edge_totals(edges).flatten(-2)
@@ -110,7 +110,7 @@ class Beliefs:
             return self.field.score(self.decode())
         field, problem = self.field, self.problem
         node = self._node_totals.logsumexp(-1)
-        # In float32 the sum of a million terms would be off by several nats.
+        # A sum of a million terms in float32 would be off by several nats.
         wide = torch.float32 if node.device.type == "mps" else torch.float64
         total = torch.zeros(node.shape[0], field.num_graphs, dtype=wide, device=node.device)
         total = total.index_add(-1, field.graph, node.to(wide))
@@ -122,11 +122,11 @@ class Beliefs:
         return self._unflatten(total.to(node.dtype))
 
     def decode(self) -> Tensor:
-        """One labelling that fits together [*replicas, nodes].
+        """One joint labelling [*replicas, nodes], decoded from the beliefs (Eq. 13).
 
-        Whatever hangs on trees is an exact optimum given the rest, so forests are solved exactly, ties included.
-        On loops: each node's best state, then single-node changes while they raise the joint score. Forbidden pairs
-        are repaired. For the best state of each node on its own take `beliefs.node.argmax(-1)`.
+        Trees that hang on the graph are labelled optimally given the rest, so forests are solved exactly, ties
+        included. Nodes on loops take their best state, then single nodes change while that raises the joint score.
+        Forbidden pairs are repaired. For the best state of each node on its own, use `beliefs.node.argmax(-1)`.
 
         Raises:
             InfeasibleError: no labelling without forbidden states or pairs was found.

@@ -1,11 +1,12 @@
-"""From beliefs to one labelling: exact where the graph hangs on trees, polished where it has loops.
+"""From beliefs to one labelling (Eq. 13): exact on trees, improved by local search on loops.
 
-1. Fold: leaves tell their parents the best score of their subtree, round by round, until only the core is left.
-2. Core: each node takes its best state, then single-node moves while one raises the joint score.
-3. Unfold: outwards again, each leaf takes its best state given its parent's.
+1. Fold: leaves are removed round by round, and each adds the best score of its subtree to its parent's potential. The
+   nodes that remain are the core.
+2. Core: each node takes its best state; then single nodes change state while that raises the joint score.
+3. Unfold: from the core outwards, each leaf takes its best state given its parent's.
 
-A tree's core is a single node, so trees come out exact. Forbidden pairs count before the score, so a move that
-repairs one is always taken; where such moves get stuck, the component is solved exactly by elimination.
+The core of a tree is a single node, so trees are decoded exactly. A change that removes a forbidden pair is always
+made, whatever it costs in score. If forbidden pairs remain, their component is solved exactly by elimination.
 """
 
 import numpy as np
@@ -45,7 +46,7 @@ def _leaf_tables(edge: Tensor, round_: PeelingRound) -> Tensor:
 
 
 def _fold(field: PairwiseField, node: Tensor, edge: Tensor) -> Tensor:
-    """Node potentials plus the best score of all that was peeled off behind each node."""
+    """Node potentials plus the best score of the subtrees that were peeled off each node."""
     folded = node.clone()
     for round_ in field.peeling.rounds:
         best = (folded[:, round_.leaf, :, None] + _leaf_tables(edge, round_)).amax(-2)

@@ -1,7 +1,7 @@
 """Sums of log-values that may be -inf, with one term taken out again.
 
-`total - term` is NaN when both are -inf. So a sum is kept as its finite part and a count of the infinities in it:
-taking a term out subtracts from both, and only a count above zero makes the result -inf.
+`total - term` is NaN when both are -inf. So a sum is kept as its finite part and its number of infinite terms. Taking a
+term out subtracts from both, and the result is -inf only if the count is above zero.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Extended:
 
     @classmethod
     def split(cls, values: Tensor) -> "Extended":
-        """Take a tensor apart."""
+        """Separate finite and infinite entries of a tensor."""
         barred = values == -torch.inf
         return cls(values.masked_fill(barred, 0.0), barred.to(values.dtype))
 
@@ -27,15 +27,15 @@ class Extended:
         return Extended(self.finite - other.finite, self.infinities - other.infinities)
 
     def scatter_add(self, index: Tensor, terms: "Extended", weight: Tensor) -> "Extended":
-        """Add `weight * terms` to the rows named by `index` (second-last axis); weights do not touch infinities."""
+        """Add `weight * terms` to the rows `index` of the second-last axis; counts of infinities are not weighted."""
         return Extended(
             self.finite.index_add(-2, index, weight * terms.finite),
             self.infinities.index_add(-2, index, terms.infinities),
         )
 
     def scatter_add_(self, index: Tensor, terms: Tensor, barred: bool, weight: Tensor | None = None) -> None:
-        """The same in place, of terms not yet taken apart, for sums that need no gradient; barred: some may be -inf."""
-        # Not index_add_: on CPUs that is up to fifteen times slower for a single replica.
+        """The same in place and without gradient, from plain `terms`; `barred` tells whether any may be -inf."""
+        # index_add_ is up to fifteen times slower on CPUs for a single replica.
         rows = index[:, None].expand_as(terms)
         if barred:
             split = Extended.split(terms)
@@ -48,10 +48,10 @@ class Extended:
         return Extended(self.finite[..., index, :], self.infinities[..., index, :])
 
     def join(self) -> Tensor:
-        """Put the value together again."""
+        """The values as one tensor."""
         return self.finite.masked_fill(self.infinities > 0, -torch.inf)
 
 
 def has_infinity(values: Tensor) -> bool:
-    """Whether there is a -inf, without a mask as large as the values."""
+    """Whether any value is -inf, found without a mask as large as the values."""
     return bool(values.numel()) and float(values.detach().amin()) == -torch.inf

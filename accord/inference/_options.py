@@ -1,4 +1,4 @@
-"""How belief propagation is run; every value is checked before any work is done."""
+"""Settings of belief propagation, checked before any work is done."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -13,8 +13,8 @@ Semiring = Literal["sum", "max"]
 SEMIRINGS = ("sum", "max")
 Schedule = Literal["synchronous", "sequential", "residual"]
 
-DEFAULT_SWEEPS = 200  # loopy graphs that settle at all have settled by then; forests get as many as they need
-MAX_SWEEPS = 2**31 - 1  # what kernels in other languages can count to
+DEFAULT_SWEEPS = 200  # loopy graphs that converge at all mostly do so in fewer; forests get as many as they need
+MAX_SWEEPS = 2**31 - 1  # compiled kernels count sweeps in 32 bits
 DEFAULT_TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}  # above the rounding noise of a log-message
 
 
@@ -26,10 +26,10 @@ class PropagationOptions:
         semiring: "sum" for marginals, "max" for the best labelling.
         damping: weight of the old log-message, 0 (plain) up to but not including 1.
         edge_appearance: weight of each edge in tree-reweighted propagation; 1 is plain propagation.
-            A number, a tensor [edges], or "spanning".
-        max_sweeps: when to stop; None means 200, or on forests as many as an exact answer takes undamped.
-        tolerance: stop a graph when no log-message moves by more; 0 runs all sweeps; None follows the precision.
-        schedule: in which order messages are sent.
+            A number, a tensor [edges] or [*replicas, edges], or "spanning".
+        max_sweeps: when to stop; None means 200, or on forests as many as the exact answer needs without damping.
+        tolerance: a graph stops when no log-message changes by more; 0 runs all sweeps; None depends on the precision.
+        schedule: the order in which messages are sent.
     """
 
     semiring: Semiring = "sum"
@@ -44,13 +44,13 @@ class PropagationOptions:
         damping = check_number(self.damping, "damping", "propagate")
         if not 0 <= damping < 1:
             raise OptionError(
-                f"propagate: damping is {damping:g}; it must lie in [0, 1). 0 is plain propagation, 0.5 is a good "
-                "start where messages oscillate, and at 1 no message would ever move."
+                f"propagate: damping is {damping:g}; it must lie in [0, 1). 0 is plain propagation; try 0.5 where "
+                "messages oscillate; at 1 no message would ever change."
             )
         if not isinstance(self.schedule, str) or self.schedule not in get_args(Schedule):
             raise OptionError(
                 f"propagate: schedule {self.schedule!r} is unknown. Choose 'synchronous' (all messages at once), "
-                "'sequential' (from the rim to the centre and back) or 'residual' (what changed most first)."
+                "'sequential' (from the rim to the centre and back) or 'residual' (largest pending change first)."
             )
         if self.max_sweeps is not None:
             if isinstance(self.max_sweeps, bool) or not isinstance(self.max_sweeps, int):
@@ -59,7 +59,7 @@ class PropagationOptions:
                     "Give a whole number, or None for the default."
                 )
             if not 0 <= self.max_sweeps <= MAX_SWEEPS:
-                # %g, because Python refuses to write out a number of thousands of digits.
+                # As a float, because Python refuses to print an int of thousands of digits.
                 sweeps = f"{check_number(self.max_sweeps, 'max_sweeps', 'propagate'):.10g}"
                 raise OptionError(
                     f"propagate: max_sweeps is {sweeps}; it must lie in 0 to {MAX_SWEEPS}. None is the default."
@@ -69,7 +69,7 @@ class PropagationOptions:
             if not 0 <= tolerance < float("inf"):
                 raise OptionError(
                     f"propagate: tolerance is {tolerance}; it must be 0 or a positive number. 0 runs all sweeps, None "
-                    "follows the precision of the field."
+                    "takes the default for the precision of the field."
                 )
 
 

@@ -1,4 +1,4 @@
-"""The front door of loopy belief propagation."""
+"""`propagate`: loopy belief propagation on a field."""
 
 from typing import Literal
 
@@ -27,33 +27,34 @@ def propagate(
     start: Beliefs | Tensor | None = None,
     schedule: Schedule = "synchronous",
 ) -> Beliefs:
-    """Pass messages along every arc until they settle (Eq. 9 of the paper; Murphy, Weiss and Jordan 1999).
+    """Pass messages along every arc until they converge (Eq. 12 of the paper; Murphy, Weiss and Jordan 1999).
 
-    Exact on forests. On loopy graphs an approximation that may not settle: see `converged`. Graphs and replicas
-    that have settled are frozen, so a batch gives what its graphs give one by one.
+    Exact on forests. On loopy graphs it is an approximation and may not converge: see `converged`. Graphs and replicas
+    that have converged are frozen, so a batch gives the same results as its graphs one by one.
 
     Args:
-        field: what to solve.
+        field: the field to solve.
         semiring: "sum" for marginals, "max" for the best labelling.
         damping: message <- damping * old + (1 - damping) * new, on normalised log-messages.
         edge_appearance: tree-reweighted propagation (Wainwright et al. 2005): a number in (0, 1], a tensor
-            [*replicas, edges] of them, or "spanning", the edge probabilities of the uniform spanning tree, with
-            which the converged log-partition is an upper bound. 1 is plain propagation.
-        max_sweeps: when to stop; by default 200, and on forests as many as the exact answer takes undamped.
-        tolerance: largest change of a log-message that counts as settled; 0 runs all `max_sweeps`. By default
+            [edges] or [*replicas, edges] of such numbers, or "spanning": the edge probabilities of the uniform spanning
+            tree, with which the converged log-partition is an upper bound. 1 is plain propagation.
+        max_sweeps: when to stop; by default 200, and on forests as many as the exact answer needs without damping.
+        tolerance: a graph has converged when no log-message changes by more; 0 runs all `max_sweeps`. By default
             1e-5 in float32 and 1e-12 in float64.
-        backend: "reference" (plain torch, any device), "native" (a compiled CPU kernel, built at first use where there
-            is a C++ compiler), "triton" (fused GPU kernels, compiled at first use), or "auto", the fastest that fits;
-            the result says which it was.
-        start: beliefs of an earlier run on the same graphs, or their messages, to go on from.
+        backend: "reference" (plain torch, any device), "native" (a CPU kernel, compiled at first use; needs a C++
+            compiler), "triton" (fused GPU kernels, compiled at first use), or "auto", the fastest of them that can
+            solve the problem. `beliefs.backend` names the one that was used.
+        start: beliefs of an earlier run on the same graphs, or their messages, to continue from.
         schedule: "synchronous" (all messages at once), "sequential" (from the rim of each graph to its centre and back,
-            with the newest that is known) or "residual" (what changed most first). The last two take several times
-            fewer sweeps and settle more often, but have no compiled kernel. A sweep is as many messages as there are
-            arcs; with "residual", `residual` bounds what any arc had left to tell.
+            each message computed from the newest others) or "residual" (largest pending change first). The last two
+            need several times fewer sweeps and converge more often, but only the reference has them. A sweep is as many
+            messages as there are arcs; with "residual", `residual` bounds the pending change of any message.
 
-    Gradients go to the field, `edge_appearance` and `start`. Where a graph settled (and tolerance is not 0) they are
-    those of the fixed point, in the memory of one sweep; elsewhere those of the sweeps that were run, in the memory of
-    about sqrt(sweeps). First derivatives only. backend="reference" unrolls every sweep in autograd instead.
+    Gradients reach the field, `edge_appearance` and `start`. Where a graph converged (and tolerance is not 0) they are
+    those of the fixed point, in the memory of one sweep; elsewhere they are those of the sweeps that were run, in the
+    memory of about sqrt(sweeps) sweeps. Only first derivatives are available. backend="reference" instead unrolls every
+    sweep in autograd.
     """
     if not isinstance(field, PairwiseField):
         raise InputTypeError(f"propagate: got a {type(field).__name__}, not a PairwiseField. Build one first.")
@@ -82,7 +83,7 @@ def propagate(
         problem=problem,
         totals=solution.totals,
     )
-    _ = beliefs.node  # here, so that a node without any state left is reported now and not at first use
+    _ = beliefs.node  # computed here, so that a node without any possible state is reported now, not at first use
     return beliefs
 
 
@@ -91,7 +92,7 @@ def _problem(field: PairwiseField, options: PropagationOptions, start: Beliefs |
     sweeps = options.max_sweeps
     if sweeps is None:
         # After two passes over the longest path of a tree no message can change any more. A forest has fewer edges than
-        # nodes, so that most graphs need not be peeled to know.
+        # nodes, so most loopy graphs are recognised without peeling.
         forest = field.num_edges < field.num_nodes and field.peeling.is_forest
         sweeps = max(DEFAULT_SWEEPS, 2 * len(field.peeling.rounds) + 2 if forest else 0)
     appearance, weighted = _appearance(field, options.edge_appearance)
@@ -105,7 +106,7 @@ def _problem(field: PairwiseField, options: PropagationOptions, start: Beliefs |
         edge_graph=_edge_graph(field),
         num_graphs=field.num_graphs,
         semiring=options.semiring,
-        # A weight that rounds to 0 is 0: times -inf, it would be NaN.
+        # A weight that rounds to 0 in this precision is set to 0: multiplied by -inf it would give NaN.
         damping=float(options.damping) if options.damping >= torch.finfo(node.dtype).tiny else 0.0,
         max_sweeps=sweeps,
         tolerance=DEFAULT_TOLERANCE[node.dtype] if options.tolerance is None else float(options.tolerance),
@@ -115,7 +116,7 @@ def _problem(field: PairwiseField, options: PropagationOptions, start: Beliefs |
 
 
 def _edge_graph(field: PairwiseField) -> Tensor:
-    """Which graph each edge belongs to [edges]; for a single graph, a view of one 0."""
+    """Which graph each edge belongs to [edges]; for a single graph, one 0 expanded."""
     if field.num_graphs == 1:
         return field.graph.new_zeros(1).expand(field.num_edges)
     return field.graph[field.edge_index[0]]
@@ -140,7 +141,7 @@ def _appearance(field: PairwiseField, choice: float | Tensor | str) -> tuple[Ten
             )
         lowest, highest = torch.stack(values.detach().aminmax()).tolist() if values.numel() else (1.0, 1.0)
     else:
-        # Rounded as on the device, but looked at here: a look there would wait for all that goes on.
+        # Rounded to the field's precision on the CPU: reading a value back from a GPU would wait for its queue.
         number = check_number(choice, "edge_appearance", "propagate")
         lowest = highest = torch.tensor(number, dtype=like.dtype, device="cpu").item()
         values = like.new_full((1,), lowest)
@@ -161,13 +162,13 @@ def _check_quotients(edge: Tensor, smallest: float) -> None:
         largest = float(edge.masked_fill(edge == -torch.inf, 0.0).abs().max())
         if largest > smallest * LARGEST_POTENTIAL[edge.dtype]:
             raise OptionError(
-                f"propagate: edge_appearance goes down to {smallest:.3g}, and edge potentials up to {largest:.3g}; "
-                f"divided by it they overflow {edge.dtype}. Give larger probabilities, or the field in float64."
+                f"propagate: edge_appearance goes down to {smallest:.3g} and edge potentials up to {largest:.3g}; "
+                f"their quotients overflow {edge.dtype}. Give larger probabilities, or the field in float64."
             )
 
 
 def _start(field: PairwiseField, start: Beliefs | Tensor) -> Tensor:
-    """Messages to go on from, as [R, arcs, states]."""
+    """Messages to continue from, as [R, arcs, states]."""
     if not isinstance(start, (Beliefs, Tensor)):
         raise InputTypeError(
             f"propagate: start is a {type(start).__name__}, not Beliefs or their messages. "
@@ -187,7 +188,7 @@ def _start(field: PairwiseField, start: Beliefs | Tensor) -> Tensor:
         )
     if bool((messages.isnan() | (messages == torch.inf)).any()):
         raise FieldError("propagate: the messages to start from hold NaN or +inf. Start from `beliefs.messages`.")
-    # What was impossible before may be possible now: start from the least likely finite value instead.
+    # A state that was impossible before may be possible now: start it from the least likely finite value.
     barred = messages == -torch.inf
     lowest = messages.masked_fill(barred, torch.inf).amin(-1, keepdim=True)
     lowest = lowest.masked_fill(lowest == torch.inf, 0.0)

@@ -1,4 +1,4 @@
-"""Labellings drawn from a field: exactly where elimination can, by Gibbs sampling anywhere else."""
+"""Labellings drawn from a field: exactly where elimination is feasible, by Gibbs sampling on any graph."""
 
 from dataclasses import dataclass
 
@@ -23,14 +23,14 @@ def sample_exact(
 ) -> Tensor:
     """Independent labellings from the joint distribution: [num_samples, *replicas, nodes].
 
-    Sums go in to the roots of a tree of cliques, labels come out again, each drawn given those already drawn
-    (forward filtering, backward sampling). Trees of any size, and loopy graphs that are narrow; memory grows
-    with `eliminate_beliefs`'s tables and with samples x replicas x nodes.
+    Sums are passed to the roots of a tree of cliques; then labels are drawn from the roots outwards, each given those
+    already drawn (forward filtering, backward sampling). Feasible on trees of any size and on loopy graphs of small
+    treewidth. Memory grows with the tables of `eliminate_beliefs` and with samples x replicas x nodes.
 
     Args:
-        field: what to draw from.
+        field: the distribution to draw from.
         num_samples: how many labellings.
-        generator: source of randomness; None takes torch's default.
+        generator: source of randomness; None means torch's default.
         max_table: see `eliminate_beliefs`.
 
     Raises:
@@ -58,24 +58,23 @@ def sample_gibbs(
 
     A sweep draws every node anew given its neighbours (Geman and Geman 1984); nodes of one colour share no edge
     and are drawn together (chromatic sampling, Gonzalez et al. 2011). All chains of all replicas run at once,
-    and only their last states are returned, so samples are independent of each other and `sweeps` is the one
-    knob: too few, and samples lean to where the chains started. Memory grows with samples x replicas x
-    (edges of one colour) x states.
+    and only their last states are returned, so samples are independent of each other. With too few `sweeps` they are
+    biased towards the start. Memory grows with samples x replicas x (edges of one colour) x states.
 
-    Forbidden pairs (-inf) are respected in every sweep, but may cut the labellings into islands with no path
-    of single-node changes between them: a chain then never leaves the island it started on. Prefer
-    `sample_exact` where it fits.
+    Forbidden pairs (-inf) are respected in every sweep, but may separate the labellings into sets with no path of
+    single-node changes between them: a chain then never leaves the set it started in. Prefer `sample_exact` where it
+    is feasible.
 
     Args:
-        field: what to draw from.
+        field: the distribution to draw from.
         num_samples: how many chains, each giving one sample.
         sweeps: how often each chain visits every node; 0 returns where the chains start.
         start: labels [..., nodes] that broadcast against [num_samples, *replicas, nodes]. By default each node's
-            state is drawn from its own potentials, or, if there are forbidden pairs, is that of the decoded optimum.
-        generator: source of randomness; None takes torch's default.
+            state is drawn from its own potentials, or taken from the decoded optimum if there are forbidden pairs.
+        generator: source of randomness; None means torch's default.
 
     Raises:
-        InfeasibleError: no labelling to start from was found; the one given is forbidden.
+        InfeasibleError: `start` is forbidden, or no labelling to start from was found.
     """
     where = "sample_gibbs"
     if not isinstance(field, PairwiseField):
@@ -85,7 +84,7 @@ def sample_gibbs(
     shape = (num_samples, *field.replicas, field.num_nodes)
     with torch.no_grad():
         labels = _start(field, num_samples, start, generator, where)
-        # Nodes first: what is gathered and summed along edges are then whole rows.
+        # Nodes come first, so that whole rows are gathered and summed along edges.
         chains = labels.reshape(num_samples, field.replicas.numel(), field.num_nodes).permute(2, 1, 0).contiguous()
         groups = _colour_groups(field)
         for _ in range(sweeps):
@@ -95,15 +94,15 @@ def sample_gibbs(
 
 
 def draw(logits: Tensor, generator: torch.Generator | None) -> Tensor:
-    """One state for each row of unnormalised log-probabilities [..., states]; never one that is -inf.
+    """Draw one state for each row of unnormalised log-probabilities [..., states]; never one that is -inf.
 
-    The state at which the running sum of probabilities passes a uniform number: one number for each row.
+    It is the state at which the running sum of probabilities exceeds a uniform random number.
     """
     sums = (logits - logits.amax(-1, keepdim=True)).exp().cumsum(-1)
     total = sums[..., -1:].contiguous()
     device = logits.device if generator is None else generator.device
     uniform = torch.rand(total.shape, dtype=total.dtype, device=device, generator=generator).to(logits.device)
-    # Rounding must not lift the number to the total itself: no state would be left, or only forbidden ones.
+    # Rounding must not raise the number to the total itself: only forbidden states, or none, would come after it.
     passed = torch.minimum(uniform * total, torch.nextafter(total, torch.zeros_like(total)))
     return torch.searchsorted(sums, passed, right=True)[..., 0]
 
@@ -173,7 +172,7 @@ def _start(
     if len(barred):
         raise InfeasibleError(
             f"{where}: the labels that sample {int(barred[0, 0])} starts from are forbidden in graph "
-            f"{int(barred[0, -1])}, and a chain cannot leave what has no probability. Start from labels with a finite "
+            f"{int(barred[0, -1])}, and a chain cannot start at probability zero. Start from labels with a finite "
             "field.score, or leave out `start`; if that fails too, relax a constraint."
         )
     return labels

@@ -1,4 +1,4 @@
-"""Sum-product and max-product differ in one operation only: how the states of a neighbour are summed up."""
+"""Sum-product and max-product differ in one operation: how the states of a neighbour are reduced."""
 
 from typing import Protocol
 
@@ -15,7 +15,7 @@ class Reduction(Protocol):
 
 
 def log_sum(values: Tensor, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
-    """`torch.logsumexp`, whose gradient is NaN where all values are -inf, with gradient zero there."""
+    """`torch.logsumexp`, but with gradient 0 instead of NaN where all values are -inf."""
     barred = values.detach().amax(dim, keepdim=True) == -torch.inf
     total = values.masked_fill(barred, 0.0).logsumexp(dim, keepdim=True).masked_fill(barred, -torch.inf)
     return total if keepdim else total.squeeze(dim)

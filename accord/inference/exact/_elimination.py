@@ -1,7 +1,7 @@
-"""Exact inference by elimination: trees of any size, and loopy graphs that are narrow (small treewidth).
+"""Exact inference by elimination, on trees of any size and on loopy graphs of small treewidth.
 
-Cost is states ** (largest clique), not states ** nodes. Nodes that have one state left (clamped labels) cost
-nothing: they are taken out first, and with them the loops through them.
+The cost is states ** (largest clique), not states ** nodes. Nodes with a single possible state (clamped labels) are
+removed first, and with them the loops that run through them.
 """
 
 from dataclasses import dataclass
@@ -29,11 +29,12 @@ def eliminate_beliefs(field: PairwiseField, semiring: Semiring = "sum", max_tabl
     Differentiable; the gradient of `log_partition` is the marginals.
 
     Args:
-        field: what to solve. Graphs of a batch and replicas are solved at once, in the same conventions as `propagate`.
+        field: the field to solve. Graphs of a batch and replicas are solved at once, with the conventions of
+            `propagate`.
         semiring: "sum" for marginals and log Z, "max" for max-marginals and the optimum's score. `decode()` gives
             an exact optimum with either.
-        max_table: most entries of one table: states ** clique size * replicas. All tables wider than an edge are
-            kept, and together may hold 64 times as many.
+        max_table: most entries that one table may have: states ** clique size * replicas. All tables of cliques larger
+            than an edge together may have 64 times as many.
 
     Raises:
         InfeasibleError: a graph has no labelling without forbidden states or pairs.
@@ -57,7 +58,7 @@ def eliminate_beliefs(field: PairwiseField, semiring: Semiring = "sum", max_tabl
 
 @dataclass(frozen=True, eq=False)
 class CliqueTree:
-    """A field ready for elimination: edges at fixed nodes are folded into the potentials of their other ends."""
+    """A field ready for elimination: edges at fixed nodes are added to the potentials of their other ends."""
 
     field: PairwiseField
     node: Tensor  # [R, nodes, states]
@@ -70,7 +71,7 @@ class CliqueTree:
         return collect(self.junction, self.node, self.edge, reduce)
 
     def totals(self, collected: Collected, where: str) -> Tensor:
-        """log Z or the best score [R, graphs]; refuses graphs without any labelling."""
+        """Log Z or the best score [R, graphs]; raises InfeasibleError if a graph has no labelling."""
         constants = collected.constants
         total = constants.new_zeros(constants.shape[0], self.field.num_graphs)
         total = total.index_add(1, self.field.graph, constants)
@@ -90,7 +91,7 @@ class CliqueTree:
         node = node - reduce(node, dim=-1, keepdim=True)
         edge = edge - reduce(edge, dim=(-2, -1), keepdim=True)
         if len(self.kept) < self.field.num_edges:
-            # One end of a folded edge is certain, so its two ends are independent.
+            # One end of a folded edge is fixed, so its two ends are independent.
             source, target = self.field.edge_index
             apart = node[:, source, :, None] + node[:, target, None, :]
             edge = apart.index_copy(1, self.kept, edge)
@@ -98,7 +99,7 @@ class CliqueTree:
 
 
 def clique_tree(field: PairwiseField, max_table: int, where: str) -> CliqueTree:
-    """Fold fixed nodes, find an elimination order for the rest and lay out its cliques."""
+    """Fold fixed nodes, find an elimination order for the others, and lay out its cliques."""
     if not isinstance(field, PairwiseField):
         raise InputTypeError(f"{where}: got a {type(field).__name__}, not a PairwiseField. Build one first.")
     if isinstance(max_table, bool) or not isinstance(max_table, int):
@@ -113,15 +114,15 @@ def clique_tree(field: PairwiseField, max_table: int, where: str) -> CliqueTree:
 
 
 def _fold_fixed(edge_index: Tensor, node: Tensor, edge: Tensor) -> tuple[Tensor, Tensor]:
-    """Add the edges at nodes with a single state left, in all replicas, to the potentials of their other ends.
+    """Add edges at fixed nodes, which have one possible state in every replica, to the potentials of their other ends.
 
-    Returns the new node potentials, and the edges that are left.
+    Returns the new node potentials, and the edges that remain.
     """
     possible = node.detach() > -torch.inf
     fixed = (possible.sum(-1) <= 1).all(0)
     state = possible.long().argmax(-1)
     source, target = edge_index
-    # An edge between two fixed nodes counts once: with its source.
+    # An edge between two fixed nodes counts once, with its source.
     for near, far, tables, folded in (
         (source, target, edge, fixed[source]),
         (target, source, edge.mT, fixed[target] & ~fixed[source]),
@@ -132,7 +133,7 @@ def _fold_fixed(edge_index: Tensor, node: Tensor, edge: Tensor) -> tuple[Tensor,
 
 
 def _checked_cliques(edge_index: Tensor, node: Tensor, max_table: int, where: str) -> list[list[int]]:
-    """The cliques of an elimination, or an error that says how wide the graph is."""
+    """The cliques of an elimination; raises TooLargeError if their tables are too large."""
     replicas, num_nodes, num_states = node.shape
     entries = [max(replicas, 1) * num_states**size for size in range(MAX_CLIQUE + 1)]
     widest = sum(count <= max_table for count in entries) - 1
@@ -148,7 +149,7 @@ def _checked_cliques(edge_index: Tensor, node: Tensor, max_table: int, where: st
             f"{where}: elimination meets a clique of {size} nodes, and {num_states}**{size} states x {replicas} "
             f"replicas are more than max_table = {max_table} entries. {remedy}"
         )
-    # Tables of pairs are no larger than the field's own.
+    # Tables of pairs are not counted: they are no larger than the field's own.
     together = sum(entries[len(clique)] for clique in cliques if len(clique) > 2)
     if together > MAX_TABLES * max_table:
         raise TooLargeError(

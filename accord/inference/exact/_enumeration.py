@@ -1,4 +1,4 @@
-"""The oracle: beliefs by adding up every labelling. Slow, short and obviously right."""
+"""Beliefs from the scores of all labellings: the oracle that other methods are tested against."""
 
 import torch
 from torch import Tensor
@@ -9,8 +9,8 @@ from accord.inference._options import Semiring, check_semiring
 from accord.inference._semiring import REDUCE
 from accord.inference.exact._beliefs import ExactBeliefs
 
-MAX_ENUMERATED = 2**20  # labellings a graph; beyond this the oracle takes longer than the test that wants it
-MAX_NODES = 24  # axes of the table of all labellings; torch has a limit on those too
+MAX_ENUMERATED = 2**20  # labellings of a graph; more take too long to be of use in tests
+MAX_NODES = 24  # axes of the table of all labellings; torch limits the number of axes
 
 
 def enumerate_beliefs(field: PairwiseField, semiring: Semiring = "sum") -> ExactBeliefs:
@@ -39,7 +39,7 @@ def enumerate_beliefs(field: PairwiseField, semiring: Semiring = "sum") -> Exact
             raise InfeasibleError(
                 f"{where}: graph {number} has no labelling without forbidden states or pairs. Relax one of them."
             )
-        # The best score goes first: the log of how many labellings share it would drown in a large one.
+        # The best score is subtracted first: next to a large one, the log of a count would be lost to rounding.
         excess = REDUCE[semiring](listed - best, dim=-1, keepdim=True)
         totals.append((best + excess)[:, 0])
         shifted = (listed - best - excess).reshape(scores.shape)
@@ -97,6 +97,6 @@ def _keep(scores: Tensor, places: tuple[int, ...], semiring: str) -> Tensor:
 
 
 def _unravel(index: Tensor, count: int, states: int) -> Tensor:
-    """Number of a labelling -> its labels [R, count]; the last node turns fastest."""
+    """Labels [R, count] of labellings given by number; the last node's label changes fastest."""
     powers = states ** torch.arange(count - 1, -1, -1, device=index.device)
     return index[:, None] // powers % states

@@ -1,8 +1,9 @@
-"""The tree of cliques that exact inference passes messages on, laid out so that many cliques are done at once.
+"""The tree of cliques that exact inference passes messages on, laid out so that many cliques are processed at once.
 
-Every node has one clique: itself and the neighbours that were left when it was eliminated (a bucket, Dechter 1999).
-All but the node itself, the separator, lie in the clique of whichever of them is eliminated next: its parent.
-Cliques at the same distance from their root and of the same size form a layer, and are one tensor.
+Every node has one clique: itself and the neighbours that remained when it was eliminated (a bucket, Dechter 1999). The
+members other than the node form the separator. The parent of a clique belongs to the member of the separator that is
+eliminated first, and contains the whole separator. Cliques of the same size and distance from their root form a layer,
+whose tables are one tensor.
 """
 
 from collections.abc import Sequence
@@ -38,10 +39,10 @@ class Link:
 class Layer:
     """Cliques of one size and one distance from the root."""
 
-    clique: Tensor  # [cliques, size]: nodes in order of elimination; the first is the one the clique belongs to
+    clique: Tensor  # [cliques, size]: nodes in order of elimination; the clique belongs to the first
     slots: tuple[EdgeSlot, ...]
     links: tuple[Link, ...]  # none in layers of roots
-    arrival: Tensor  # [cliques]: where a row's message is when those of all links are put one after another
+    arrival: Tensor  # [cliques]: position of a row's message when those of all links are concatenated
 
     @property
     def size(self) -> int:
@@ -51,11 +52,11 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class Junction:
-    """Layers from the roots outwards, and how to put results in the order of nodes and edges again."""
+    """Layers from the roots outwards, and how results return to the order of nodes and edges."""
 
     layers: tuple[Layer, ...]
-    node_place: Tensor  # [nodes]: entry of the layers' nodes put one after another
-    edge_place: Tensor  # [edges]: entry of all slots' edges put one after another
+    node_place: Tensor  # [nodes]: position among the concatenated nodes of all layers
+    edge_place: Tensor  # [edges]: position among the concatenated edges of all slots
     flipped: Tensor  # [edges]: True where the target is eliminated before the source
 
 
@@ -100,7 +101,7 @@ def _edge_slots(
     place: dict[int, tuple[int, int]],
     num_layers: int,
 ) -> tuple[list[tuple[EdgeSlot, ...]], list[bool]]:
-    """Put every edge in the clique of its end that is eliminated first, and say which edges that turns around."""
+    """Assign every edge to the clique of its end that is eliminated first; also, which edges this reverses."""
     found: list[dict[int, list[tuple[int, int]]]] = [{} for _ in range(num_layers)]
     flipped = []
     for edge, (source, target) in enumerate(edge_index.t().tolist()):
@@ -138,7 +139,7 @@ def _links(
 
 
 def _inverse(pieces: Sequence[Tensor], device: torch.device) -> Tensor:
-    """Where each number is found when the pieces, which hold 0, 1, ... once each, are put one after another."""
+    """Position of each of the numbers 0, 1, ... in the concatenated pieces, which hold each once."""
     if not pieces:
         return torch.empty(0, dtype=torch.long, device=device)
     return torch.cat(list(pieces)).argsort()

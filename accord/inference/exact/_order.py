@@ -1,8 +1,8 @@
-"""In which order to eliminate nodes, and the clique that each elimination makes.
+"""The order in which nodes are eliminated, and the clique that each elimination makes.
 
-Eliminating a node links all its neighbours, since its sum ties them together; the node and its neighbours at that
-moment are a clique of the filled-in graph. The narrower the cliques, the cheaper exact inference is. Finding the
-best order is NP-hard; two heuristics are tried, and each component takes the one that suits it.
+Summing out a node makes its neighbours depend on each other, so eliminating it links them all; the node and its
+neighbours at that moment are a clique of the filled-in graph. Exact inference is cheaper the smaller the cliques are.
+Finding the best order is NP-hard; two heuristics are tried, and each component uses the better one.
 """
 
 import heapq
@@ -14,7 +14,7 @@ import scipy.sparse as sparse
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from torch import Tensor
 
-NARROW = 4  # nodes; components with no wider clique are not worth a second try
+NARROW = 4  # nodes; components whose cliques are no larger are not tried a second time
 
 Cost = tuple[float, int]
 Neighbours = list[set[int]]
@@ -26,8 +26,8 @@ def find_cliques(edge_index: Tensor, num_nodes: int, max_clique: int) -> list[li
     Args:
         edge_index: [2, edges], each undirected edge once.
         num_nodes: how many nodes there are.
-        max_clique: wider cliques are of no use to the caller. One in the answer means that no order was found
-            without; the cliques after it in the same component mean nothing, as it was not filled in.
+        max_clique: larger cliques are of no use to the caller. If the result holds one, no order without was found; the
+            cliques after it in the same component are then invalid, since the graph was not filled in.
 
     Returns:
         For each node, in order of elimination, the clique that it makes: the node first, the others in any order.
@@ -38,8 +38,8 @@ def find_cliques(edge_index: Tensor, num_nodes: int, max_clique: int) -> list[li
     cliques = _by_component(_min_fill(_adjacency(edge_index, num_nodes), max_clique), component)
     wide = {name for name, found in cliques.items() if _width(found)[0] > NARROW}
     if wide:
-        # A breadth-first front moving through the graph: on grids and strips it stays as narrow as they are,
-        # where min-fill nibbles at all sides and meets itself in the middle.
+        # Breadth-first order: on grids and strips its cliques are about as large as the grid is wide. Min-fill
+        # eliminates from all sides there, and meets larger cliques in the middle.
         order = reverse_cuthill_mckee(links + links.T, symmetric_mode=True).tolist()
         front = _in_order(
             _adjacency(edge_index, num_nodes), (node for node in order if component[node] in wide), max_clique
@@ -50,21 +50,21 @@ def find_cliques(edge_index: Tensor, num_nodes: int, max_clique: int) -> list[li
 
 
 def _min_fill(neighbours: Neighbours, max_clique: int) -> Iterator[list[int]]:
-    """Each time the node whose neighbours need the fewest new edges between them.
+    """Eliminate, at each step, the node whose neighbours need the fewest new edges between them.
 
-    It peels trees from their leaves, adds nothing to chordal graphs, and is the best of the cheap heuristics on
+    This peels trees from their leaves, adds nothing to chordal graphs, and is the best of the cheap heuristics on
     irregular graphs (Koller and Friedman 2009, section 9.4).
     """
     costs: list[Cost | None] = [_cost(neighbours, node, max_clique) for node in range(len(neighbours))]
-    # Among equals the one that has waited longest goes first: trees are then peeled from all sides at once, and
-    # the tree of cliques is as shallow as it can be.
+    # Among equals, the node that has waited longest goes first: trees are then peeled from all sides at once, and
+    # the tree of cliques is as shallow as possible.
     clock = count(len(neighbours))
     heap = [(cost, node, node) for node, cost in enumerate(costs) if cost is not None]
     heapq.heapify(heap)
     while heap:
         cost, _, node = heapq.heappop(heap)
         if cost != costs[node]:
-            continue  # out of date: the node was pushed again, or is gone
+            continue  # outdated: the node was pushed again, or is already eliminated
         costs[node] = None
         yield [node, *neighbours[node]]
         if len(neighbours[node]) < max_clique:
@@ -76,7 +76,7 @@ def _min_fill(neighbours: Neighbours, max_clique: int) -> Iterator[list[int]]:
 
 
 def _in_order(neighbours: Neighbours, order: Iterable[int], max_clique: int) -> Iterator[list[int]]:
-    """One node after another, as told."""
+    """Eliminate nodes in a given order."""
     for node in order:
         yield [node, *neighbours[node]]
         if len(neighbours[node]) < max_clique:
@@ -109,7 +109,7 @@ def _cost(neighbours: Neighbours, node: int, max_clique: int) -> Cost:
     around = neighbours[node]
     degree = len(around)
     if degree >= max_clique:
-        return float("inf"), degree  # too wide as it is; counting pairs around a hub would take quadratic time
+        return float("inf"), degree  # too large already; counting pairs around a hub would take quadratic time
     if degree < 2:
         return 0, degree
     present = sum(len(neighbours[other] & around) for other in around) // 2
@@ -117,14 +117,14 @@ def _cost(neighbours: Neighbours, node: int, max_clique: int) -> Cost:
 
 
 def _remove(neighbours: Neighbours, node: int) -> set[int]:
-    """Take the node out, link its neighbours, and say whose cost may have changed."""
+    """Remove the node, link its neighbours, and return the nodes whose cost may have changed."""
     around = neighbours[node]
     for other in around:
         neighbours[other].discard(node)
     changed = set(around)
     for one, two in combinations(around, 2):
         if two not in neighbours[one]:
-            # Whoever knows both ends of a new edge has one edge less to fill in.
+            # A common neighbour of both ends has one edge less to fill in.
             changed |= neighbours[one] & neighbours[two]
             neighbours[one].add(two)
             neighbours[two].add(one)

@@ -1,4 +1,4 @@
-"""Messages on a tree of cliques: inwards to the roots, outwards again, and labels read off on the way out.
+"""Messages on a tree of cliques: inwards to the roots, and outwards to beliefs or labels.
 
 Tables of a layer are [R, cliques, states ** size] with the clique's nodes in order; all values are logs.
 """
@@ -15,28 +15,29 @@ from accord.inference.exact._junction import Junction, Layer, Link
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """What has come in at each clique.
+    """The result of the inward pass.
 
-    A table is the clique's own potentials and its children's messages; `outgoing` is the table with the
-    eliminated node summed (or maximised) out. So `table - outgoing` is that node given its separator.
+    The table of a clique is the sum of its own potentials and its children's messages; `outgoing` is the table with the
+    eliminated node summed (or maximised) out. So `table - outgoing` is the conditional of that node given its
+    separator.
     """
 
     tables: list[Tensor]  # per layer [R, cliques, states ** size]
     outgoing: list[Tensor]  # per layer [R, cliques, states ** (size - 1)]
-    constants: Tensor  # [R, nodes]: over the nodes of a graph they sum to log Z (or to the best score)
+    constants: Tensor  # [R, nodes]: their sum over the nodes of a graph is log Z (or the best score)
     num_states: int
 
 
 def collect(junction: Junction, node: Tensor, edge: Tensor, reduce: Reduction) -> Collected:
-    """Pass messages from the leaves to the roots, each clique (v, S) telling its parent about its separator S.
+    """Pass messages from the leaves to the roots; clique (v, S) sends its parent a message about its separator S.
 
-    m(x_S) = reduce over x_v of [ theta_v(x_v) + sum_u theta_vu(x_v, x_u) + what the children say ]
+    m(x_S) = reduce over x_v of [ theta_v(x_v) + sum_u theta_vu(x_v, x_u) + messages of the children ]
 
     Args:
         junction: the tree of cliques.
         node: [R, nodes, states].
         edge: [R, edges, states, states].
-        reduce: how logs are summed out: sum or max.
+        reduce: how states are summed out, in logs: sum or max.
     """
     num_states = node.shape[-1]
     edge = torch.where(junction.flipped[:, None, None], edge.mT, edge)
@@ -49,15 +50,15 @@ def collect(junction: Junction, node: Tensor, edge: Tensor, reduce: Reduction) -
         if not layer.links:
             constants.append(sent[..., 0])
             continue
-        # Only differences matter to the parent; sums that grow along a chain would eat up the precision.
+        # Only differences matter to the parent; sums that grow along a chain would lose precision.
         peak = sent.detach().amax(-1, keepdim=True).clamp_min(torch.finfo(sent.dtype).min)
         constants.append(peak[..., 0])
         messages = sent - peak
         for link in layer.links:
-            heard = messages.new_zeros(messages.shape[0], len(link.parent), messages.shape[2])
-            heard = heard.index_add(1, link.which, messages[:, link.child])
+            incoming = messages.new_zeros(messages.shape[0], len(link.parent), messages.shape[2])
+            incoming = incoming.index_add(1, link.which, messages[:, link.child])
             size = junction.layers[link.layer].size
-            tables[link.layer].index_add_(1, link.parent, _spread(heard, link.axes, size, num_states))
+            tables[link.layer].index_add_(1, link.parent, _spread(incoming, link.axes, size, num_states))
     return Collected(tables, outgoing[::-1], _join(constants[::-1], node[..., 0], junction.node_place), num_states)
 
 
@@ -66,8 +67,8 @@ def distribute(junction: Junction, collected: Collected, reduce: Reduction) -> t
 
     b(x_v, x_S) = [ table(x_v, x_S) - outgoing(x_S) ] + parent's b(x_S)
 
-    A message is divided out again (Lauritzen and Spiegelhalter 1988), which is safe with -inf: where `outgoing`
-    is -inf so is every entry of the table that it came from, and anything finite can stand in for it.
+    The message to the parent is divided out again (Lauritzen and Spiegelhalter 1988). This is safe with -inf: where
+    `outgoing` is -inf, so is every entry of the table that it came from, and subtracting 0 instead changes nothing.
     """
     states = collected.num_states
     beliefs: list[Tensor] = []
@@ -104,9 +105,10 @@ def backtrack(
     Args:
         junction: the tree of cliques.
         collected: what `collect` returned.
-        choose: from log-potentials [..., states] to a state [...]. The best one makes an exact optimum of max
-            tables, ties or not, since later nodes see what was chosen; a draw makes a sample of sum tables.
-        num_samples: how many labellings are made at once.
+        choose: from log-potentials [..., states] to a state [...]. Choosing the best state from max tables gives an
+            exact optimum, ties included, since later nodes are chosen given earlier ones; drawing from sum tables gives
+            a sample.
+        num_samples: how many labellings to make.
     """
     states = collected.num_states
     replicas, num_nodes = collected.constants.shape
@@ -121,7 +123,7 @@ def backtrack(
 
 
 def _potentials(layer: Layer, node: Tensor, edge: Tensor) -> Tensor:
-    """Each clique's own part of the field: its first node and that node's edges into the clique."""
+    """Each clique's own potentials: those of its first node and of that node's edges into the clique."""
     num_states = node.shape[-1]
     table = _spread(node[:, layer.clique[:, 0]], (0,), layer.size, num_states)
     for slot in layer.slots:
@@ -131,7 +133,7 @@ def _potentials(layer: Layer, node: Tensor, edge: Tensor) -> Tensor:
 
 
 def _spread(values: Tensor, axes: tuple[int, ...], size: int, num_states: int) -> Tensor:
-    """Repeat a table over some axes of a clique along all the others: [R, rows, states ** size]."""
+    """Expand tables over some axes of a clique to all its axes: [R, rows, states ** size]."""
     shape = [num_states if axis in axes else 1 for axis in range(size)]
     spread: Tensor = values.unflatten(2, shape).expand(-1, -1, *[num_states] * size)
     return spread.flatten(2)
@@ -144,5 +146,5 @@ def _marginal(table: Tensor, axes: tuple[int, ...], size: int, num_states: int, 
 
 
 def _join(pieces: Sequence[Tensor], empty: Tensor, place: Tensor) -> Tensor:
-    """Pieces one after another along the second axis, then in the order that `place` says."""
+    """Concatenate pieces along the second axis, and pick the entries `place` from it."""
     return torch.cat([empty[:, :0], *pieces], dim=1)[:, place]

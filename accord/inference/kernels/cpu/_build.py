@@ -1,8 +1,8 @@
-"""Compile the CPU kernel where it is first used, keep it in the user's cache, and load it.
+"""Compile the CPU kernel at first use, keep it in the user's cache, and load it.
 
-The key of a cached library covers everything that could make it wrong: source, flags, compiler and CPU. Several
-processes may compile at the same time: each writes its own file and moves it into place in one step. A failure that
-took long is noted beside where the library would be, so that the next process does not wait for it again.
+The key of a cached library covers everything that it depends on: source, flags, compiler and CPU. Several processes may
+compile at the same time: each writes its own file and moves it into place in one step. A failure that took long leaves
+a note in the cache, so that the next process does not wait for it again.
 """
 
 import contextlib
@@ -25,18 +25,18 @@ log = logging.getLogger("accord.inference")
 
 SOURCES = Path(__file__).parent / "native"
 MAIN = "propagate.cpp"
-# -fno-math-errno etc. are not needed: exp and log are our own. No -ffast-math: infinities carry meaning.
+# -fno-math-errno etc. are not needed: exp and log are our own. No -ffast-math: infinities have a meaning.
 # No second scheduling of instructions: g++ 13 and 14 spend 40 to 75 seconds on it when tuning for Sapphire Rapids (20
-# for all the rest), and the CPU puts instructions in order by itself. Clang has no such flag, and -w keeps it quiet.
+# on everything else), and the CPU reorders instructions itself. Clang has no such flag; -w silences its warning.
 FLAGS = ("-std=c++17", "-O3", "-fno-schedule-insns2", "-fPIC", "-shared", "-pthread", "-w")
-TUNING = ("-march=native", "-mcpu=native", None)  # the first that the compiler takes: x86, ARM, anything
-COMPILE_SECONDS = 300  # ten times what it takes here; a hanging compiler must not hang propagation
-# A failure within this is cheap to try again, and may be mended by installing something that the key does not cover.
+TUNING = ("-march=native", "-mcpu=native", None)  # the first that the compiler accepts: x86, ARM, anything
+COMPILE_SECONDS = 300  # ten times the usual; a compiler that hangs must not block propagation
+# A quicker failure is cheap to repeat, and may be resolved by installing something that the key does not cover.
 QUICK_SECONDS = 5
 
 
 class BuildError(Exception):
-    """The kernel could not be compiled or loaded here; says why."""
+    """The kernel could not be compiled or loaded; the message says why."""
 
 
 @lru_cache(maxsize=1)
@@ -60,7 +60,7 @@ def load_library() -> ctypes.CDLL:
 
 
 def find_compiler() -> list[str]:
-    """The C++ compiler and its own arguments: $CXX, or the first usual name that is installed."""
+    """The C++ compiler and its arguments: $CXX, or the first usual name that is installed."""
     named = shlex.split(os.environ.get("CXX", ""))
     for command in (named,) if named else (["c++"], ["g++"], ["clang++"]):
         if shutil.which(command[0]):
@@ -83,7 +83,7 @@ def _compiler_version(compiler: list[str]) -> str:
 
 
 def _cpu_features() -> str:
-    """What the CPU can do: a cache shared by unlike machines must not hand one the other's code."""
+    """Features of the CPU: machines that share a cache may need different code."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -100,7 +100,7 @@ def _compile_unless_noted(compiler: list[str], path: Path) -> None:
     begun = time.monotonic()
     try:
         _compile(compiler, path)
-    except BuildError as error:  # whoever is interrupted or killed leaves no note
+    except BuildError as error:  # an interrupt leaves no note
         if time.monotonic() - begun < QUICK_SECONDS:
             raise
         with contextlib.suppress(OSError):
@@ -109,7 +109,7 @@ def _compile_unless_noted(compiler: list[str], path: Path) -> None:
 
 
 def _compile(compiler: list[str], path: Path) -> None:
-    # A warning, not a note: a first call that takes seconds for no visible reason looks broken.
+    # A warning, so that users see why the first call takes long.
     log.warning(
         "propagate: compiling the fast CPU kernel, once on this machine (usually 15 to 60 seconds, at most %s).",
         COMPILE_SECONDS,
@@ -120,7 +120,7 @@ def _compile(compiler: list[str], path: Path) -> None:
             built = Path(folder) / path.name
             for tuning in TUNING:
                 flags = [*FLAGS, tuning] if tuning else FLAGS
-                status, said = _run([*compiler, *flags, str(SOURCES / MAIN), "-o", str(built)])
+                status, errors = _run([*compiler, *flags, str(SOURCES / MAIN), "-o", str(built)])
                 if status == 0:
                     os.replace(built, path)
                     return
@@ -128,19 +128,19 @@ def _compile(compiler: list[str], path: Path) -> None:
         raise BuildError(f"{shlex.join(compiler)} took more than {COMPILE_SECONDS} seconds") from error
     except OSError as error:
         raise BuildError(f"compiling it in {path.parent} failed: {error}") from error
-    reason = (said.strip().splitlines() or ["no message"])[-1]
+    reason = (errors.strip().splitlines() or ["no message"])[-1]
     raise BuildError(f"{shlex.join(compiler)} failed: {reason}")
 
 
 def _run(command: list[str]) -> tuple[int, str]:
-    """Exit status and errors. In a session of its own: a compiler is several processes, to be stopped together."""
+    """Exit status and error output. Has its own session, so that all processes of a compiler are stopped together."""
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
-            _, said = process.communicate(timeout=COMPILE_SECONDS)
+            _, errors = process.communicate(timeout=COMPILE_SECONDS)
         except BaseException:
-            with contextlib.suppress(OSError):  # it may have ended by now
+            with contextlib.suppress(OSError):  # it may have ended already
                 os.killpg(process.pid, signal.SIGKILL)
             raise
-    return process.returncode, said
+    return process.returncode, errors

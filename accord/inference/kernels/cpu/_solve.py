@@ -1,7 +1,7 @@
-"""Belief propagation on CPUs by the fused C++ kernel: the reference's results at the speed of memory.
+"""Belief propagation on CPUs by the fused C++ kernel.
 
-One pass over each edge's table serves both directions, nothing of size [arcs, states, states] is ever made, and small
-graphs are solved to the end while they are in cache. Not differentiable. See docs/adr/0004-fused-cpu-kernel.md.
+One pass over each edge's table serves both directions, nothing of size [arcs, states, states] is made, and small graphs
+are solved completely while they are in cache. Not differentiable. See docs/adr/0004-fused-cpu-kernel.md.
 """
 
 import ctypes
@@ -18,13 +18,13 @@ from accord.inference.kernels.cpu._build import BuildError, load_library
 log = logging.getLogger("accord.inference")
 
 MAX_STATES = 64  # as in native/sweep.hpp
-MAX_REDUCED = 8  # states up to which tables are held without their last row and column, as in native/reduced.hpp
-LARGE_GRAPH = 2048  # edges from which on a graph is solved on its own, as in native/plan.hpp
-MAX_EDGES = 2**30  # edges and rows are numbered with 32 bits
-MAX_TOTALS = 2**35  # bytes of the totals, which are addressed with 32 bits in steps of 8 bytes
+MAX_REDUCED = 8  # up to so many states, tables are stored without their last row and column; as in native/reduced.hpp
+LARGE_GRAPH = 2048  # edges; graphs with fewer are solved several at a time, as in native/plan.hpp
+MAX_EDGES = 2**30  # edges and rows are numbered in 32 bits
+MAX_TOTALS = 2**35  # bytes of the totals, which are addressed in 32 bits in steps of 8 bytes
 FUNCTIONS = {torch.float32: "accord_propagate_float32", torch.float64: "accord_propagate_float64"}
-# Edges x sweeps x (states + 8)^2, about the work, below which starting a thread takes longer (50 us) than it saves.
-ALONE = 5_000_000
+# Estimated work, edges x sweeps x (states + 8)^2, below which starting a thread (50 us) takes longer than it saves.
+ONE_THREAD_WORK = 5_000_000
 
 
 class _Arguments(ctypes.Structure):
@@ -61,7 +61,7 @@ def unfit(problem: Problem) -> str | None:
 
 @lru_cache(maxsize=1)
 def unavailable() -> str | None:
-    """Why there is no compiled kernel on this machine, or None. Compiles it the first time."""
+    """Why the compiled kernel is not available on this machine, or None. Compiles it at the first call."""
     try:
         load_library()
     except BuildError as error:
@@ -71,10 +71,11 @@ def unavailable() -> str | None:
 
 
 def needed_bytes(problem: Problem) -> int:
-    """Memory that `solve` takes on top of the problem: messages given back; tables, messages and totals of its own.
+    """Memory that `solve` takes on top of the problem: the messages it returns, and its own tables, messages and
+    totals.
 
-    For fields without forbidden pairs and of moderate span; others take up to three times as much with few states, and
-    little more with many. Graphs and replicas are solved one after the other.
+    This holds for fields without forbidden pairs and with tables of moderate span. Others take up to three times as
+    much with few states, and little more with many. Graphs and replicas are solved one after the other.
     """
     replicas, num_nodes, states = problem.node.shape
     num_edges, each = problem.edge.shape[-3], problem.node.element_size()
@@ -90,25 +91,25 @@ def needed_bytes(problem: Problem) -> int:
     padded = 1 if states == 2 else 1 << (states - 1).bit_length() if states <= 8 else -(-states // 16) * 16
     message += int(problem.appearance.shape[0] > 1)
     totals = 3 * num_nodes * padded * each
-    given_back = replicas * 2 * num_edges * states * each
+    returned = replicas * 2 * num_edges * states * each
     beliefs = replicas * num_nodes * states * each
     numbered = 3 * 4 * num_edges  # edge, source and target in 32 bits
-    # While edges are put in order there is a list of records, and the order of several graphs, but no tables yet.
+    # While edges are sorted there is a list of records, and the order of several graphs, but there are no tables yet.
     planning = numbered + 3 * 4 * largest + 4 * num_edges * (not one_graph)
     own = table * each * num_edges + totals
     if one_graph:
-        # Tables and totals go before the last replica's messages are written.
-        most = beliefs + given_back + max(own - given_back // replicas, 0)
+        # Tables and totals are freed before the last replica's messages are written.
+        most = beliefs + returned + max(own - returned // replicas, 0)
         return int(max(planning, numbered + message * each * num_edges + most))
-    # A thread has a graph of its own, unless that is so large that all work on it together.
+    # Each thread works on its own graph, unless a graph is so large that all threads share it.
     threads = torch.get_num_threads()
     graphs = 1 if 4 * threads * largest > num_edges * replicas else threads
     held = min(own + message * each * num_edges, (own + message * each * num_edges) * graphs * largest // num_edges)
-    return int(max(planning, numbered + held + beliefs + given_back))
+    return int(max(planning, numbered + held + beliefs + returned))
 
 
 def solve(problem: Problem) -> Solution:
-    """Sweep until every graph of every replica has settled, as the reference does."""
+    """Sweep until all graphs of all replicas have converged, as the reference does."""
     reason = unfit(problem)
     if reason is None and unavailable() is not None:
         reason = f"{unavailable()}; install a C++ compiler (g++ or clang++), name it in $CXX, or use backend 'auto'"
@@ -123,7 +124,7 @@ def solve(problem: Problem) -> Solution:
     sweeps = torch.zeros_like(residual, dtype=torch.long)
     appearance = problem.appearance.detach()
     work = replicas * num_edges * (states + 8) ** 2 * max(problem.max_sweeps, 1)
-    # Named, so that no tensor is freed while the kernel reads it.
+    # Kept in a variable, so that no tensor is freed while the kernel reads it.
     inputs = {
         "source": problem.arcs.edge_index[0].contiguous(),
         "target": problem.arcs.edge_index[1].contiguous(),
@@ -147,7 +148,7 @@ def solve(problem: Problem) -> Solution:
         appearance_replicas=appearance.shape[0],
         max_sweeps=problem.max_sweeps,
         best=int(problem.semiring == "max"),
-        threads=1 if work < ALONE else torch.get_num_threads(),
+        threads=1 if work < ONE_THREAD_WORK else torch.get_num_threads(),
         damping=problem.damping,
         tolerance=problem.tolerance,
         stuck=-1,

@@ -1,8 +1,8 @@
 """Gradients through message passing, whichever kernel passed the messages.
 
-For each replica and graph: where the run settled, the gradient of the fixed point (`_adjoint`); where it did not, or
-where the backward sweeps do not settle, the gradient of the sweeps that were run (`_unrolling`). Nothing of the forward
-run is kept but its messages. Memory and time are in docs/adr/0006-gradients-and-schedules.md.
+For each replica and graph: if the run converged, the gradient of the fixed point (`_adjoint`); if it did not, or if the
+backward sweeps do not, the gradient of the sweeps that were run (`_unrolling`). Of the forward run only the messages
+are kept. Memory and time are in docs/adr/0006-gradients-and-schedules.md.
 """
 
 from collections.abc import Sequence
@@ -17,16 +17,16 @@ from accord.inference.kernels._interface import Kernel, Problem, Solution
 from accord.inference.kernels.gradients._adjoint import implicit_gradient
 from accord.inference.kernels.gradients._unrolling import unrolled_gradient
 
-LEAVES = ("node", "edge", "appearance", "start")  # the tensors of a problem that may carry a gradient
+LEAVES = ("node", "edge", "appearance", "start")  # the tensors of a problem that may need a gradient
 
 
 def with_gradient(kernel: Kernel, unroll: Kernel | None = None) -> Kernel:
-    """The kernel with gradients to node, edge, appearance and start. First derivatives only: a second one is refused.
+    """The kernel with gradients to node, edge, appearance and start. Second derivatives are refused.
 
     Args:
         kernel: passes the messages; need not be differentiable.
-        unroll: a differentiable kernel that runs again, unrolled, what did not settle; None where `kernel` sweeps
-            synchronously, which is unrolled in stretches.
+        unroll: a differentiable kernel that repeats the run where it did not converge; None if `kernel` sweeps
+            synchronously, which is unrolled in segments.
     """
 
     def solve(problem: Problem) -> Solution:
@@ -45,7 +45,7 @@ class _Propagation(torch.autograd.Function):
         ctx: Any, kernel: Kernel, unroll: Kernel | None, problem: Problem, *leaves: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         solution = kernel(problem)
-        # The problem's own tensors are the same memory, cut off from autograd, so that nothing refers to itself.
+        # The problem's tensors are detached views of the same memory, so that no reference cycle is made.
         ctx.problem, ctx.unroll = problem, unroll
         ctx.save_for_backward(*leaves, solution.messages, solution.residual, solution.sweeps)
         ctx.mark_non_differentiable(solution.residual, solution.sweeps)
@@ -53,10 +53,10 @@ class _Propagation(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        # torch's own `once_differentiable` lets torch.autograd.grad pass with half of the second derivative.
+        # torch's `once_differentiable` would let torch.autograd.grad return part of the second derivative.
         if torch.is_grad_enabled():
             raise OptionError(
-                "propagate: only first derivatives go through this backend, but create_graph=True asks for more. "
+                "propagate: this backend has first derivatives only, but create_graph=True asks for more. "
                 "Use backend 'reference', or leave create_graph out."
             )
         *leaves, messages, residual, sweeps = ctx.saved_tensors
@@ -71,7 +71,7 @@ class _Propagation(torch.autograd.Function):
 def _add_gradients(
     sums: dict[str, Tensor], problem: Problem, solution: Solution, gradient: Tensor, unroll: Kernel | None
 ) -> None:
-    # Tolerance 0 asks for a number of sweeps, not for a fixed point.
+    # With tolerance 0 the caller wants a number of sweeps, not a fixed point.
     solved = (solution.residual <= problem.tolerance) & (problem.tolerance > 0)
     if bool(solved.any()):
         part = _Part.of(problem, solved, list(sums))
@@ -97,11 +97,11 @@ def _add_gradients(
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Some replicas and graphs of a problem, with leaves of their own."""
+    """Some replicas and graphs of a problem, with their own autograd leaves."""
 
     problem: Problem
     names: Sequence[str]  # of the leaves
-    where: Tensor  # [R, graphs]: which replicas of the graphs are meant
+    where: Tensor  # [R, graphs]: which replicas of the graphs are included
     edges: Tensor
     arcs: Tensor
 
@@ -116,11 +116,11 @@ class _Part:
         return [getattr(self.problem, name) for name in self.names]
 
     def select(self, gradient: Tensor) -> Tensor:
-        """The gradient of this part's arcs, 0 in the replicas that are not meant."""
+        """The gradient of this part's arcs, 0 in replicas that are not included."""
         return gradient[:, self.arcs].where(self.where[:, self.problem.arc_graph, None], 0.0)
 
     def add(self, sums: dict[str, Tensor], gradients: Sequence[Tensor]) -> None:
-        """Put gradients of the part's leaves where they belong in the whole."""
+        """Add gradients of the part's leaves to those of the whole problem."""
         for name, gradient in zip(self.names, gradients, strict=True):
             if name == "node":
                 sums[name] += gradient

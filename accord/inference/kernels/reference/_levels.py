@@ -1,4 +1,4 @@
-"""Breadth-first levels from the middle of every connected component: an order in which evidence can travel."""
+"""Breadth-first levels from the centre of every connected component."""
 
 import numpy as np
 import scipy.sparse as sparse
@@ -13,8 +13,9 @@ Numbers = NDArray[np.int64]
 def centre_levels(edge_index: Tensor, num_nodes: int) -> Tensor:
     """Distance [nodes] of every node from the centre of its component; neighbours differ by 1 at most.
 
-    The centre is the node least far from both ends of a longest shortest path, found by breadth-first search from any
-    node to the farthest one and from there again: exact on trees, a good guess on loopy graphs. O(nodes + edges) work.
+    The centre is the node closest to both ends of a longest shortest path. The path is found by breadth-first search
+    from any node to the farthest one, and from there again: exact on trees, a good approximation on loopy graphs. Takes
+    O(nodes + edges) time.
     """
     source, target = edge_index.cpu().numpy()
     both = (np.concatenate([source, target]), np.concatenate([target, source]))
@@ -29,14 +30,14 @@ def centre_levels(edge_index: Tensor, num_nodes: int) -> Tensor:
 
 
 def _best_of_each(component: NDArray[np.int32], cost: Numbers) -> Numbers:
-    """The node of least cost in each component, the lowest-numbered of several."""
+    """The node of least cost in each component; the lowest-numbered one among equals."""
     order = np.lexsort((cost, component)).astype(np.int64)
     first: Numbers = order[np.unique(component[order], return_index=True)[1]]
     return first
 
 
 def _distances(adjacency: sparse.csr_matrix, sources: Numbers) -> Numbers:
-    """Edges between each node and the source in its component."""
+    """Number of edges between each node and the source in its component."""
     starts, neighbours = adjacency.indptr.astype(np.int64), adjacency.indices
     distance = np.full(adjacency.shape[0], -1, dtype=np.int64)
     frontier, level = sources, 0
@@ -49,7 +50,7 @@ def _distances(adjacency: sparse.csr_matrix, sources: Numbers) -> Numbers:
 
 
 def ranges(starts: Numbers, ends: Numbers) -> Numbers:
-    """The whole numbers of several ranges, one range after the other."""
+    """The integers of several ranges, concatenated."""
     lengths = ends - starts
     skipped = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
     numbers: Numbers = np.arange(skipped.size, dtype=np.int64) + skipped

@@ -1,9 +1,10 @@
-"""Messages that have most to tell go first (Elidan, McGraw and Koller 2006).
+"""Residual belief propagation: messages with the largest pending change are sent first (Elidan et al. 2006).
 
-What an arc has to tell is bounded, without computing it, by how far the beliefs behind it have moved since it last
-spoke (as in Sutton and McCallum 2007): no log-message changes by more than the spread of that move. So no message is
-computed that is not sent, and a graph has settled when no arc has more than the tolerance to tell. Each round, the
-share of each graph's arcs that has most to tell speaks at the same time. Plain torch, differentiable by unrolling.
+The pending change of a message is bounded without computing it, by how far its cavity has moved since it was last sent
+(as in Sutton and McCallum 2007): no log-message changes by more than the spread of that move. So no message is computed
+that is not sent, and a graph has converged when no pending change exceeds the tolerance. In each round a fixed share of
+each graph's arcs, those with the largest pending changes, is sent at the same time. Plain torch, differentiable by
+unrolling.
 """
 
 import torch
@@ -11,33 +12,42 @@ from torch import Tensor
 
 from accord.inference._extended import Extended
 from accord.inference.kernels._interface import Problem, Solution
-from accord.inference.kernels.reference._synchronous import arc_potentials, cavities, collect, damp, first_messages, say
+from accord.inference.kernels.reference._synchronous import (
+    arc_potentials,
+    cavities,
+    collect,
+    damp,
+    first_messages,
+    new_messages,
+)
 
-SENT_SHARE = 0.125  # of a graph's arcs that speak in one round; chosen in docs/adr/0006
+SENT_SHARE = 0.125  # of a graph's arcs, sent in one round; chosen in docs/adr/0006
 
 
 def solve(problem: Problem) -> Solution:
-    """Send until no graph of any replica has more than the tolerance to tell, or `max_sweeps` times its arcs were sent.
+    """Send until no pending change exceeds the tolerance, or a graph has sent `max_sweeps` times as many as its arcs.
 
-    Sweeps are messages sent over arcs, rounded up; the residual is the most that any arc had left to tell.
+    The number of sweeps is messages sent / arcs, rounded up; the residual is the largest pending change.
     """
     num_arcs = torch.bincount(problem.arc_graph, minlength=problem.num_graphs)
     potentials, messages = arc_potentials(problem), first_messages(problem)
     sent = torch.zeros(len(messages), problem.num_graphs, dtype=torch.long, device=messages.device)
-    told = torch.zeros_like(messages, requires_grad=False)  # what was behind each arc when it last spoke
-    unsaid = messages.new_full(messages.shape[:2], torch.inf)  # what damping held back of it; at first, everything
+    last_cavity = torch.zeros_like(messages, requires_grad=False)  # of each arc when it was last sent
+    held_back = messages.new_full(
+        messages.shape[:2], torch.inf
+    )  # change that damping held back; infinite if never sent
     while True:
         cavity = cavities(problem, messages, collect(problem, messages))
-        pending = unsaid + _spread(told, cavity.detach())
+        pending = held_back + _spread(last_cavity, cavity.detach())
         chosen = _choose(problem, pending, num_arcs, problem.max_sweeps * num_arcs - sent)
         replica, arc = chosen.nonzero(as_tuple=True)
         if not len(arc):
             break
-        old, behind = messages[replica, arc], cavity[replica, arc]
-        said = say(problem, potentials[replica, arc], behind, arc)
-        messages = messages.index_put((replica, arc), damp(problem, old, said))
-        told[replica, arc] = behind.detach()
-        unsaid[replica, arc] = problem.damping * _spread(old.detach(), said.detach()) if problem.damping else 0.0
+        old, source = messages[replica, arc], cavity[replica, arc]
+        new = new_messages(problem, potentials[replica, arc], source, arc)
+        messages = messages.index_put((replica, arc), damp(problem, old, new))
+        last_cavity[replica, arc] = source.detach()
+        held_back[replica, arc] = problem.damping * _spread(old.detach(), new.detach()) if problem.damping else 0.0
         sent += _count(problem, chosen)
     residual = pending.new_zeros(sent.shape).scatter_reduce(
         -1, problem.arc_graph.expand_as(pending), pending, reduce="amax"
@@ -46,7 +56,10 @@ def solve(problem: Problem) -> Solution:
 
 
 def _choose(problem: Problem, pending: Tensor, num_arcs: Tensor, budget: Tensor) -> Tensor:
-    """Which arcs speak [R, arcs]: in each graph the share with most to tell, and all that never spoke, if allowed."""
+    """Which arcs are sent [R, arcs]: of each graph those with the largest pending changes, within its budget.
+
+    All arcs that were never sent go in the first round.
+    """
     order = pending.argsort(dim=-1, descending=True, stable=True)
     order = order.gather(
         -1, problem.arc_graph[order].argsort(dim=-1, stable=True)

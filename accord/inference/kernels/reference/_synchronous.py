@@ -1,6 +1,6 @@
-"""Belief propagation as the equations have it: plain torch, log space, differentiable by unrolling.
+"""Synchronous belief propagation (Eq. 12) in plain torch, in log space, differentiable by unrolling.
 
-Every other kernel is checked against this one, and this one against enumeration.
+Every other kernel is tested against this one, and this one against enumeration.
 """
 
 import torch
@@ -27,7 +27,7 @@ def arc_potentials(problem: Problem) -> Tensor:
 
 
 def collect(problem: Problem, messages: Tensor) -> Extended:
-    """What each node believes before normalising: its potential and all that is said to it."""
+    """Node beliefs before normalising: each node's potential plus all messages to it."""
     if problem.wants_gradient or (torch.is_grad_enabled() and messages.requires_grad):
         weight = problem.appearance.repeat(1, 2)[..., None]
         return Extended.split(problem.node).scatter_add(problem.arcs.target, Extended.split(messages), weight)
@@ -35,35 +35,34 @@ def collect(problem: Problem, messages: Tensor) -> Extended:
     source, target = problem.arcs.edge_index
     along, against = messages.detach().chunk(2, dim=-2)
     barred = has_infinity(messages)
-    for heard, listener in ((along, target), (against, source)):
-        for block in blocks(len(listener), messages[:, :1].numel()):
-            totals.scatter_add_(listener[block], heard[:, block], barred, problem.appearance[:, block, None])
+    for incoming, ends in ((along, target), (against, source)):
+        for block in blocks(len(ends), messages[:, :1].numel()):
+            totals.scatter_add_(ends[block], incoming[:, block], barred, problem.appearance[:, block, None])
     return totals
 
 
 def cavities(problem: Problem, messages: Tensor, totals: Extended, edges: slice = ALL) -> Tensor:
-    """What each arc's source believes, less what the target itself said, or its own evidence echoes back.
+    """Cavities: the belief of each arc's source without the target's own message [R, arcs, states].
 
-    Of the arcs along a range of edges, and then of those against them [R, arcs, states].
-
-    With tree-reweighting the target's message enters the total with weight rho and must go with weight 1
-    (exponent rho - 1, Wainwright et al. 2005), so the subtraction is the same.
+    Without the subtraction, the target's evidence would return to it. The arcs are those along a range of edges, then
+    those against them. With tree-reweighting, the target's message enters the total with weight rho and is removed with
+    weight 1 (exponent rho - 1, Wainwright et al. 2005), so the subtraction is the same.
     """
     along, against = messages.chunk(2, dim=-2)
     source, target = problem.arcs.edge_index[:, edges]
-    heard = Extended.split(torch.cat([against[:, edges], along[:, edges]], dim=-2))
-    return (totals.rows(torch.cat([source, target])) - heard).join()
+    reverse = Extended.split(torch.cat([against[:, edges], along[:, edges]], dim=-2))
+    return (totals.rows(torch.cat([source, target])) - reverse).join()
 
 
 def send(problem: Problem, potentials: Tensor, messages: Tensor) -> Tensor:
-    """One synchronous sweep: what each arc's source tells its target (Eq. 9)."""
-    return say(problem, potentials, cavities(problem, messages, collect(problem, messages)))
+    """One synchronous sweep: the new message of every arc (Eq. 12)."""
+    return new_messages(problem, potentials, cavities(problem, messages, collect(problem, messages)))
 
 
-def say(problem: Problem, potentials: Tensor, cavity: Tensor, arcs: Tensor | None = None) -> Tensor:
-    """Messages of all arcs, or of those named by `arcs`, from the tables and cavities of these."""
-    said = REDUCE[problem.semiring](potentials + cavity[..., :, None], dim=-2)
-    barred = (said == -torch.inf).all(-1)
+def new_messages(problem: Problem, potentials: Tensor, cavity: Tensor, arcs: Tensor | None = None) -> Tensor:
+    """Messages of all arcs, or of `arcs` only, from their tables and cavities."""
+    messages = REDUCE[problem.semiring](potentials + cavity[..., :, None], dim=-2)
+    barred = (messages == -torch.inf).all(-1)
     if bool(barred.any()):
         row = int(barred.nonzero()[0, -1])
         arc = row if arcs is None else int(arcs[row])
@@ -72,11 +71,11 @@ def say(problem: Problem, potentials: Tensor, cavity: Tensor, arcs: Tensor | Non
             f"{int(problem.arc_graph[arc])}: clamped labels and forbidden states or pairs contradict each other. "
             "Relax one of them."
         )
-    return normalise(said, problem.semiring)
+    return normalise(messages, problem.semiring)
 
 
 def damp(problem: Problem, old: Tensor, new: Tensor) -> Tensor:
-    """Part of the way from the old messages to the new."""
+    """Mix old and new messages by the problem's damping."""
     if not problem.damping:
         return new
     return normalise(problem.damping * old + (1 - problem.damping) * new, problem.semiring)
@@ -92,7 +91,7 @@ def change(problem: Problem, old: Tensor, new: Tensor) -> Tensor:
 
 
 def first_messages(problem: Problem) -> Tensor:
-    """Where to start: messages that were given, or such as say nothing."""
+    """Messages to start from: those given, or uniform ones."""
     messages = problem.start
     if messages is None:
         messages = problem.node.new_zeros(problem.node.shape[0], len(problem.arc_graph), problem.node.shape[-1])
@@ -100,7 +99,7 @@ def first_messages(problem: Problem) -> Tensor:
 
 
 def first_state(problem: Problem) -> tuple[Tensor, Tensor, Tensor]:
-    """What still runs, its residual and its sweeps, each [R, graphs]; a graph without edges has nothing to settle."""
+    """Which graphs run, their residuals and their sweeps, each [R, graphs]; a graph without edges does not run."""
     has_arcs = torch.bincount(problem.arc_graph, minlength=problem.num_graphs) > 0
     running = has_arcs.expand(problem.node.shape[0], -1)
     residual = torch.where(running, torch.inf, 0.0).to(problem.node)
@@ -108,7 +107,7 @@ def first_state(problem: Problem) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def solve(problem: Problem) -> Solution:
-    """Sweep until every graph of every replica has settled; settled ones are frozen, so a batch equals its parts."""
+    """Sweep until all graphs of all replicas have converged; each is then frozen, so that a batch equals its parts."""
     messages, potentials = first_messages(problem), arc_potentials(problem)
     running, residual, sweeps = first_state(problem)
     for _ in range(problem.max_sweeps):

@@ -1,4 +1,4 @@
-"""How a problem lies in the memory of a GPU: layouts and buffers."""
+"""How a problem is arranged in the memory of a GPU: layouts and buffers."""
 
 import math
 from collections.abc import Iterator
@@ -12,47 +12,48 @@ from accord.inference._extended import Extended
 from accord.inference.kernels._interface import Problem
 from accord.inference.kernels.reference import collect
 
-LARGE, FEW = 2**23, 4  # edges and states, with which indices are read as they are given: see `leaves_indices`
-TABLE_NUMBERS = 1024  # that a program writes at once, where tables lie edge by edge
+# From so many edges on, with at most so many states, edge indices are not converted: see `leaves_indices`.
+LARGE, FEW = 2**23, 4
+TABLE_NUMBERS = 1024  # numbers that a program writes at once, if tables are stored edge by edge
 BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
 
 
 @dataclass(frozen=True)
 class Form:
-    """What a kernel is compiled for."""
+    """The properties that a kernel is compiled for."""
 
     states: int
-    ratios: bool  # two states and nothing barred: see `_triton_ratios`
-    padded: int  # `numbers`, up to a power of two: those in a row of totals
-    width: int  # edges at once
-    warps: int  # of a program
-    block: int  # edges whose numbers lie side by side in memory
+    ratios: bool  # two states and no -inf: messages are log-ratios, see device/_ratios.py
+    padded: int  # `numbers` rounded up to a power of two: the length of a row of totals
+    width: int  # edges that a program processes at once
+    warps: int  # warps of a program
+    block: int  # edges whose numbers are interleaved in memory
     stride: int  # numbers from one row of an edge to the next
-    tiled: bool  # threads share the rows of an edge; else all of them are in the registers of one
-    rows: int  # of each table at once, where threads share them
-    starts: tuple[int, ...]  # first states of the chunks that rows lie in
-    sizes: tuple[int, ...]  # and how many states each has
-    nodes: int  # at once, where their totals are set: a vector of them for each thread
+    tiled: bool  # the threads of a warp share the rows of an edge; otherwise one thread holds them all in registers
+    rows: int  # rows of each table processed at once, if threads share them
+    starts: tuple[int, ...]  # first states of the chunks that a row is stored in
+    sizes: tuple[int, ...]  # number of states of each chunk
+    nodes: int  # nodes whose totals are set at once: one vector for each thread
     vector: int  # numbers in 16 bytes, or in a row of totals if that is less
-    count_vector: int
+    count_vector: int  # the same for counts of infinities
     best: bool  # max-product
-    linear: bool  # sums of exp(potential); else of logs, which are safe for any table
+    linear: bool  # sums of exp(potential); otherwise sums in log space, which are safe for any table
     barred: bool  # there may be -inf
     weighted: bool  # edge appearance is not 1 everywhere
     damped: bool
     many: bool  # more than one graph
-    runs: bool  # edges from the same source lie together, and are many
-    atomic: bool  # messages are added to totals in any order; else in the same order every run
-    cached: bool  # totals fit the cache, if all else streams by
+    runs: bool  # edges are sorted by source, and many share one
+    atomic: bool  # messages are added to totals in any order; otherwise in the same order in every run
+    cached: bool  # totals fit in the cache if everything else is evicted first
 
     @property
     def numbers(self) -> int:
-        """How many a message consists of, or a total."""
+        """How many numbers a message or a total has."""
         return 1 if self.ratios else self.states
 
     @property
     def columns(self) -> int:
-        """Numbers from one row to the next, up to a power of two."""
+        """The stride rounded up to a power of two."""
         return 1 << (self.stride - 1).bit_length()
 
     @property
@@ -67,54 +68,55 @@ class Form:
 
     @property
     def keep(self) -> str:
-        """When the cache should give up totals, which are scattered and read many times a sweep."""
+        """Eviction policy for totals, which are scattered and read many times in a sweep."""
         return "evict_last" if self.cached else ""
 
     @property
     def stream(self) -> str:
-        """When it should give up tables, messages and indices, which are read once a sweep."""
+        """Eviction policy for tables, messages and indices, which are read once in a sweep."""
         return "evict_first" if self.cached else ""
 
 
 class Memory(NamedTuple):
-    """Where everything is; None where a form has no use for it."""
+    """The buffers of a problem; None if a form does not use one."""
 
     source: Tensor  # [edges]: rows of totals
     target: Tensor
     graph: Tensor | None  # [edges]
     weight: Tensor | None  # [R, edges]
-    tables: Tensor  # [R, blocks, states * stride * block]: as messages, see `_to_lanes`
+    tables: Tensor  # [R, blocks, states * stride * block]: laid out like messages, see `_to_lanes`
     messages: Tensor  # [R, blocks, 2 * message * block]
-    said: Tensor | None  # [R, blocks, message * block]: messages along the edges before they are normalised
+    backward: Tensor | None  # [R, blocks, message * block]: messages against the edges before they are normalised
     node: Tensor  # [R, nodes, numbers]: finite part of the potentials
     node_counts: Tensor | None  # [R, nodes, numbers]: 1 where a state is forbidden
-    totals: Tensor  # [3, R, nodes, padded]: of three sweeps that take turns, see `_triton_kernels`
-    counts: Tensor | None  # [3, R, nodes, padded]: infinities among the messages
+    totals: Tensor  # [3, R, nodes, padded]: for three sweeps in rotation, see device/_kernels.py
+    counts: Tensor | None  # [3, R, nodes, padded]: number of infinities among the messages
     options: Tensor  # damping, tolerance
-    moved: Tensor  # [3, R, graphs]: bits of the largest change of a message; -1 in a graph that has none
+    moved: Tensor  # [3, R, graphs]: bits of the largest change of a message; -1 if the graph has no messages
     sweeps: Tensor  # [R, graphs]
-    stuck: Tensor  # [1]: the first message without a state left, replica * arcs + arc
+    stuck: Tensor  # [1]: the first message without a possible state, as replica * arcs + arc
     groups: Tensor | None  # [3, groups + 1]: first edge, node and graph of each group of small graphs
     arc_offset: Tensor | None  # [nodes + 1]: where the arcs into a node begin in `incoming`
-    incoming: Tensor | None  # [arcs]: 2 * edge, + 1 for the arc against it
+    incoming: Tensor | None  # [arcs]: 2 * edge, plus 1 for the arc against it
 
     def moved_in(self, number: int) -> Tensor:
-        """How far messages moved in the latest sweep, or in the last that their graph ran in, [R, graphs]."""
+        """Largest change of a message in sweep `number`, or in the last sweep that its graph ran in, [R, graphs]."""
         return self.moved[number % 3].view(self.node.dtype)
 
 
 def lay_out_tables(problem: Problem, form: Form, highest: Tensor, order: Tensor | None) -> Tensor:
-    """Potentials over appearance; where sums are linear, their exponentials, the largest of a table being 1.
+    """Potentials divided by appearance; for linear sums, their exponentials, scaled so that the largest of a table is
+    1.
 
-    The largest potentials of each table are `highest` [R, edges]. As they are is how they stay if that will do.
+    `highest` [R, edges] holds the largest potential of each table. Returned unchanged when no conversion is needed.
     """
     edge = problem.edge.detach()
     replicas, num_edges, states, _ = edge.shape
-    if not edge[0].is_contiguous():  # replicas may share them
+    if not edge[0].is_contiguous():  # replicas may share one table each: only the inner axes matter
         edge = edge.contiguous()
     as_given = form.block == 1 and form.stride == states and order is None
     if as_given and edge.is_contiguous() and not form.linear and not form.weighted:
-        return edge  # it is only read
+        return edge  # safe to share: the kernels only read it
     tables = edge.new_empty(replicas, -(-num_edges // form.block), states * form.stride * form.block)
     width = form.block if form.block > 1 else TABLE_NUMBERS // form.columns
     programs = -(-num_edges // width)
@@ -127,7 +129,7 @@ def lay_out_tables(problem: Problem, form: Form, highest: Tensor, order: Tensor 
 
 
 def _launch(kernel: Any, programs: int, *given: object) -> None:
-    """Apart from what it launches, so that tests can have it compiled for a GPU that is not there."""
+    """Launch a kernel; a function of its own, so that tests can replace it and compile for an absent GPU."""
     kernel[(programs,)](*given, num_warps=4)
 
 
@@ -140,7 +142,7 @@ def lay_out(
     rank: Tensor | None,
     groups: Tensor | None,
 ) -> Memory:
-    """Put edges in their order, nodes in their rank, and everything where the kernels look for it."""
+    """Allocate and fill all buffers, with edges in the given order and nodes at the given rank."""
     node = problem.node.detach()
     replicas, num_nodes, _ = node.shape
     source, target = _ends(problem, order, rank)
@@ -152,11 +154,11 @@ def lay_out(
     node = _rows(node, form, rank)
     totals, counts = node, node_counts
     if problem.start is not None:
-        heard = collect(problem, problem.start)
-        totals = _rows(heard.finite, form, rank)
-        counts = _rows(heard.infinities.int(), form, rank) if form.barred else None
+        begin = collect(problem, problem.start)
+        totals = _rows(begin.finite, form, rank)
+        counts = _rows(begin.infinities.int(), form, rank) if form.barred else None
     shape = (replicas, problem.num_graphs)
-    never = torch.where(sizes > 0, torch.inf, -1.0).to(node.dtype).expand(shape)  # -1: there is nothing to settle
+    never = torch.where(sizes > 0, torch.inf, -1.0).to(node.dtype).expand(shape)  # -1: nothing has to converge
     arc_offset, incoming = (None, None) if form.atomic else _incoming(source, target, num_nodes)
     return Memory(
         source=source,
@@ -165,7 +167,7 @@ def lay_out(
         weight=_weights(problem, order) if form.weighted else None,
         tables=tables,
         messages=messages,
-        said=messages.new_empty(*messages.shape[:2], messages.shape[2] // 2) if form.tiled else None,
+        backward=messages.new_empty(*messages.shape[:2], messages.shape[2] // 2) if form.tiled else None,
         node=node,
         node_counts=node_counts,
         totals=_take_turns(totals, node, form.padded),
@@ -181,12 +183,12 @@ def lay_out(
 
 
 def _tolerance(problem: Problem) -> float:
-    """What messages must move by, or their graph stops: any residual is above -1, and infinity, at first, above all."""
+    """The kernels stop a graph whose messages changed by no more than this; -1 never stops one with edges."""
     return min(problem.tolerance, torch.finfo(problem.node.dtype).max) or -1.0
 
 
 def leaves_indices(problem: Problem) -> bool:
-    """Whether no copy in 32 bits is made: with large graphs of few states it takes memory, and saves little."""
+    """Whether edge indices stay in 64 bits: on large graphs of few states a copy costs memory and saves little time."""
     return problem.arcs.num_edges >= LARGE and problem.node.shape[-1] <= FEW
 
 
@@ -203,7 +205,7 @@ def _ends(problem: Problem, order: Tensor | None, rank: Tensor | None) -> tuple[
 
 
 def _take_turns(before: Tensor, cleared: Tensor, width: int) -> Tensor:
-    """Values for three sweeps: before the first they are third, its own first, and it clears those of the next."""
+    """Values for three sweeps in rotation: the first sweep reads entry 2, writes entry 0, and clears entry 1."""
     values = cleared.new_zeros(3, *cleared.shape[:-1], width)
     values[2, ..., : cleared.shape[-1]], values[0, ..., : cleared.shape[-1]] = before, cleared
     return values
@@ -214,7 +216,7 @@ def _ordered(values: Tensor, order: Tensor | None, dim: int) -> Tensor:
 
 
 def _rows(values: Tensor, form: Form, rank: Tensor | None) -> Tensor:
-    """[R, nodes, states] -> [R, nodes, numbers], nodes in their new order; what may stay as it is is not copied."""
+    """[R, nodes, states] -> [R, nodes, numbers], nodes in their new order; copied only if necessary."""
     rows = _ratios(values) if form.ratios else values
     if rank is None:
         return rows.contiguous()
@@ -232,7 +234,7 @@ def _weights(problem: Problem, order: Tensor | None) -> Tensor:
 
 
 def _incoming(source: Tensor, target: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """The arcs into each node, one node after another."""
+    """The arcs into each node, sorted by node."""
     ends = torch.cat([target, source]).long()
     edge = torch.arange(len(source), device=source.device)
     code = torch.cat([2 * edge, 2 * edge + 1])
@@ -244,8 +246,8 @@ def _incoming(source: Tensor, target: Tensor, num_nodes: int) -> tuple[Tensor, T
 def _to_lanes(values: Tensor, form: Form) -> Tensor:
     """[R, edges, rows, states] -> [R, blocks, rows * stride * block].
 
-    A block holds `block` edges, chunk after chunk as [rows, block, chunk]. Lanes after the last edge are not set, and
-    states beyond the last weigh nothing.
+    A block holds `block` edges, chunk after chunk as [rows, block, chunk]. Lanes after the last edge are not set;
+    padding states are -inf.
     """
     replicas, num_edges, rows, states = values.shape
     shape = (replicas, -(-num_edges // form.block), rows * form.stride * form.block)
@@ -256,7 +258,7 @@ def _to_lanes(values: Tensor, form: Form) -> Tensor:
 
 
 def _lane_views(blocks: Tensor, values: Tensor, form: Form) -> Iterator[tuple[Tensor, Tensor]]:
-    """The same numbers in both layouts, as views of the same shape: chunk by chunk, whole blocks and the rest."""
+    """Pairs of views of equal shape on both layouts: for each chunk, the full blocks and the last, partial one."""
     replicas, num_edges, rows, states = values.shape
     if form.block == 1:
         yield blocks.unflatten(-1, (rows, form.stride))[..., :states], values
@@ -284,11 +286,11 @@ def _first_messages(problem: Problem, form: Form, order: Tensor | None) -> Tenso
 
 
 def read_messages(messages: Tensor, form: Form, order: Tensor | None, num_edges: int) -> Tensor:
-    """Messages as a solution has them, [R, arcs, states]."""
+    """Messages from the kernel's layout to that of a solution, [R, arcs, states]."""
     pairs = messages.new_empty(messages.shape[0], 2, num_edges, form.states)
     rows = pairs.transpose(1, 2)
     if form.ratios:
-        rows = rows[..., :1].mT  # of an edge both, as one row
+        rows = rows[..., :1].mT  # both messages of an edge as one row
     for lanes, chunk in _lane_views(messages, rows, form):
         chunk.copy_(lanes)
     if form.ratios:
@@ -299,7 +301,7 @@ def read_messages(messages: Tensor, form: Form, order: Tensor | None, num_edges:
 
 
 def read_totals(totals: Tensor, counts: Tensor | None, form: Form, rank: Tensor | None, last: Tensor) -> Tensor:
-    """Node beliefs up to a constant for each, [R, nodes, states], as they were after the last sweep [R]."""
+    """Node beliefs up to a constant for each node, [R, nodes, states], after the last sweep [R]."""
     at = (last % 3, torch.arange(len(last), device=last.device))
     totals = totals[..., : form.numbers][at]
     if counts is not None:
@@ -310,7 +312,7 @@ def read_totals(totals: Tensor, counts: Tensor | None, form: Form, rank: Tensor 
 
 
 def _normalise_ratios(pairs: Tensor, form: Form) -> None:
-    """Log-messages [..., 2] for ratios, which stand where state 0 will; in place, lest there be three copies."""
+    """Replace log-ratios, stored in the place of state 0, by log-messages [..., 2]; in place, to save memory."""
     torch.neg(pairs[..., 0], out=pairs[..., 1])
     if form.best:
         pairs.clamp_(min=0.0).neg_()

@@ -1,8 +1,8 @@
-"""Belief propagation on GPUs by fused Triton kernels: the reference's results at the speed of memory.
+"""Belief propagation on GPUs by fused Triton kernels.
 
-One pass over each edge's table serves both directions, nothing of size [arcs, states, states] is ever made, and small
-graphs are solved to the end by one program. Not differentiable. The same bits every run where
-`torch.use_deterministic_algorithms(True)` was asked for.
+One pass over each edge's table serves both directions, nothing of size [arcs, states, states] is made, and small graphs
+are solved completely by one program. Not differentiable. Results are the same to the bit in every run if
+`torch.use_deterministic_algorithms(True)` is set.
 """
 
 import logging
@@ -20,14 +20,14 @@ from accord.inference.kernels.triton._plan import Plan, make_plan, planned_bytes
 
 log = logging.getLogger("accord.inference")
 
-OLDEST = (3, 4)  # version that takes tuples of pointers, and constants with fields
+OLDEST = (3, 4)  # the first version that accepts tuples of pointers, and constants with fields
 MAX_STATES = 64
-MAX_EDGES = 2**30 - 1  # arcs and rows are numbered with 32 bits
-LOOK = 8  # sweeps between two looks at whether all has settled: a look waits for the device
+MAX_EDGES = 2**30 - 1  # arcs and rows are numbered in 32 bits
+CHECK_EVERY = 8  # sweeps between two checks for convergence: a check waits for the device
 
 
 def interpreted() -> bool:
-    """Whether Triton runs in its interpreter, on CPUs."""
+    """Whether Triton runs in its interpreter, which works on CPUs."""
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
@@ -50,7 +50,7 @@ def unfit(problem: Problem) -> str | None:
 @lru_cache(maxsize=1)
 def unavailable() -> str | None:
     """Why the kernels are not available on this machine, or None."""
-    from accord._triton import triton  # late: an import here would load Triton, which is optional and slow to import
+    from accord._triton import triton  # not at the top: this loads Triton, which is optional and slow to import
 
     reason = None
     if triton is None:
@@ -63,14 +63,14 @@ def unavailable() -> str | None:
 
 
 def needed_bytes(problem: Problem) -> int:
-    """Memory of the device that `solve` takes on top of the problem: its plan, or copies of what it gives back."""
-    given_back = problem.node[:, :1].numel() * 2 * problem.arcs.num_edges + problem.node.numel()
-    copies = 3 if sorts_edges(problem) else 2  # messages as they lay there, as they are read, and in order
-    return max(planned_bytes(problem), copies * given_back * problem.node.element_size())
+    """Device memory that `solve` takes on top of the problem: its plan, or copies of the result."""
+    returned = problem.node[:, :1].numel() * 2 * problem.arcs.num_edges + problem.node.numel()
+    copies = 3 if sorts_edges(problem) else 2  # messages in the kernel's layout, as read from it, and in order
+    return max(planned_bytes(problem), copies * returned * problem.node.element_size())
 
 
 def solve(problem: Problem) -> Solution:
-    """Sweep until every graph of every replica has settled, as the reference does."""
+    """Sweep until all graphs of all replicas have converged, as the reference does."""
     reason = unfit(problem)
     if reason is None and unavailable() is not None:
         reason = f"{unavailable()}; install it (pip install 'triton>=3.4', or a later torch), or use backend 'auto'"
@@ -88,16 +88,16 @@ def solve(problem: Problem) -> Solution:
         memory, form, order, rank = plan.memory, plan.form, plan.order, plan.rank
         messages, totals, counts, sweeps = memory.messages, memory.totals, memory.counts, memory.sweeps
         residual = memory.moved_in(number).clamp(min=0.0)
-        # A graph on its own is left alone once it has settled; others are added up as long as one of them runs.
+        # The totals of a single graph stay those of its last sweep; those of a batch are updated while any graph runs.
         alone = problem.num_graphs == 1 and memory.groups is None
         last = sweeps[:, 0] - 1 if alone else sweeps.new_full((replicas,), number)
-        del plan, memory  # and with them the tables, before there are two copies of the messages
+        del plan, memory  # frees the tables before there are two copies of the messages
         totals = read_totals(totals, counts, form, rank, last)
         return Solution(read_messages(messages, form, order, problem.edge.shape[-3]), residual, sweeps, totals)
 
 
 def _solve_groups(plan: Plan, problem: Problem) -> int:
-    """All sweeps in one launch; the number of the last one."""
+    """Run all sweeps in one launch; returns the number of the last one."""
     kernels, memory = _kernels(), plan.memory
     assert memory.groups is not None
     programs = memory.groups.shape[1] - 1
@@ -109,7 +109,7 @@ def _solve_groups(plan: Plan, problem: Problem) -> int:
 
 
 def _solve_by_sweeps(plan: Plan, problem: Problem) -> int:
-    """A launch a sweep, two where the same bits are wanted every run; the number of the last one."""
+    """Run one launch for each sweep, two in deterministic mode; returns the number of the last sweep."""
     kernels, form = _kernels(), plan.form
     launchers = [Launcher(kernels.sweep, -(-plan.num_edges // form.width), plan, problem)]
     if not form.atomic:
@@ -117,7 +117,7 @@ def _solve_by_sweeps(plan: Plan, problem: Problem) -> int:
     for number in range(problem.max_sweeps):
         for launcher in launchers:
             launcher.launch(number)
-        if number % LOOK == LOOK - 1:
+        if number % CHECK_EVERY == CHECK_EVERY - 1:
             if form.barred:
                 _check_feasible(plan, problem)
             if problem.tolerance and not bool((plan.memory.moved_in(number) > problem.tolerance).any()):
@@ -126,10 +126,10 @@ def _solve_by_sweeps(plan: Plan, problem: Problem) -> int:
 
 
 class Launcher:
-    """Launches a kernel again and again on the same memory.
+    """Launches a kernel repeatedly on the same memory.
 
-    Triton looks at every argument of every launch, and takes longer over ours than a small graph over a sweep. So only
-    the first launch is left to it: what it compiled then takes the others, with addresses in place of tensors.
+    Triton inspects every argument of every launch, which takes longer than a sweep over a small graph. So only the
+    first launch goes through it; later ones call the compiled kernel directly, with addresses instead of tensors.
     """
 
     def __init__(self, kernel: Any, programs: int, plan: Plan, problem: Problem) -> None:
@@ -140,12 +140,12 @@ class Launcher:
         self.again: Callable[..., None] | None = None
 
     def launch(self, number: int) -> None:
-        """Put it on the current stream."""
+        """Queue sweep `number` on the current stream."""
         if self.again is not None:
             self.again(number, self.form)
             return
         compiled = self.kernel[self.grid](self.memory, *self.sizes, number, self.form, num_warps=self.form.warps)
-        if compiled is not None:  # as it is in the interpreter
+        if compiled is not None:  # None in the interpreter
             addresses = tuple(tensor if tensor is None else tensor.data_ptr() for tensor in self.memory)
             self.again = partial(compiled[self.grid], addresses, *self.sizes)
 
@@ -158,7 +158,7 @@ def _kernels() -> Any:
 
 
 def _check_feasible(plan: Plan, problem: Problem) -> None:
-    """Report a message without any state left."""
+    """Raise InfeasibleError if a message has no possible state left."""
     if not plan.form.barred:
         return
     first = int(plan.memory.stuck)

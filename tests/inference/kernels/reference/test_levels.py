@@ -33,9 +33,9 @@ def test_levels_of_neighbours_differ_by_one_at_most(data):
 def test_a_sweep_sends_every_message_once(field):
     problem = propagate(field, max_sweeps=0).problem
     steps = order_arcs(problem)
-    spoken = torch.cat([step.arcs for step in steps]) if steps else torch.empty(0, dtype=torch.long)
-    assert spoken.sort().values.tolist() == list(range(2 * field.num_edges))
+    sent = torch.cat([step.arcs for step in steps]) if steps else torch.empty(0, dtype=torch.long)
+    assert sent.sort().values.tolist() == list(range(2 * field.num_edges))
     for step in steps:
-        assert torch.equal(step.nodes[step.speaker], problem.arcs.source[step.arcs])
-        assert torch.equal(step.nodes[step.listener], problem.arcs.target[step.heard])
-        assert len(step.heard) == int(torch.isin(problem.arcs.target, step.nodes).sum())
+        assert torch.equal(step.nodes[step.source], problem.arcs.source[step.arcs])
+        assert torch.equal(step.nodes[step.target], problem.arcs.target[step.incoming])
+        assert len(step.incoming) == int(torch.isin(problem.arcs.target, step.nodes).sum())

@@ -34,7 +34,7 @@ def driver(request, monkeypatch):
     """One program for a group of small graphs, or a launch for each sweep, whatever the size."""
     if request.param == "sweeps":
         monkeypatch.setattr(_triton_plan, "SMALL", (0, 0))
-        monkeypatch.setattr(_triton, "LOOK", 2)
+        monkeypatch.setattr(_triton, "CHECK_EVERY", 2)
 
 
 @jit(do_not_specialize=["programs", "total"])

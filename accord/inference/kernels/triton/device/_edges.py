@@ -1,4 +1,4 @@
-"""Device code for one block of edges: both messages of each, from totals of the last sweep to totals of this one."""
+"""Device code for one block of edges: both messages of each, from the totals of the last sweep to those of this one."""
 # mypy: ignore-errors
 # ruff: noqa: D103
 
@@ -24,24 +24,24 @@ from accord.inference.kernels.triton.device._rows import (
 
 
 class Place(NamedTuple):
-    """Where the edges of a block find what belongs to them."""
+    """Pointers and indices of a block of edges."""
 
     source: Any  # rows of totals
     target: Any
-    begins: Any  # where edges from the same source begin
-    ends: Any  # and end
+    begins: Any  # where a run of edges from the same source begins
+    ends: Any  # and where it ends
     tables: Any  # of the block
     messages: Any
-    said: Any
-    totals: Any
+    backward: Any
+    totals: Any  # of the last sweep
     counts: Any
-    fresh: Any  # totals to come
+    fresh: Any  # totals of this sweep
     fresh_counts: Any
 
 
 @jit
 def find_runs(at, source, live, more, form: tl.constexpr):
-    """Whether the edges before and after a lane's have another source, or belong to another block."""
+    """Whether the edges before and after a lane's edge have another source, or belong to another block."""
     WIDTH: tl.constexpr = form.width
     lane = tl.arange(0, WIDTH)
     before = tl.load(at - 1, mask=live & (lane > 0), other=-1)
@@ -54,11 +54,11 @@ def find_place(memory, replica, position, live, before, now, edges, nodes, form:
     block = replica * ((edges + form.block - 1) // form.block) + position // form.block
     totals = memory.totals + before * nodes * form.padded
     fresh = memory.totals + now * nodes * form.padded
-    said = memory.messages
+    backward = memory.messages
     counts = totals
     fresh_counts = fresh
     if form.tiled:
-        said = memory.said + block * (form.stride * form.block)
+        backward = memory.backward + block * (form.stride * form.block)
     if form.barred:
         counts = memory.counts + before * nodes * form.padded
         fresh_counts = memory.counts + now * nodes * form.padded
@@ -73,7 +73,7 @@ def find_place(memory, replica, position, live, before, now, edges, nodes, form:
         target=tl.load(memory.target + position, mask=live, other=0, eviction_policy=form.stream),
         tables=memory.tables + block * (form.states * form.stride * form.block),
         messages=memory.messages + block * (2 * form.message * form.block),
-        said=said,
+        backward=backward,
         totals=totals,
         counts=counts,
         fresh=fresh,
@@ -83,7 +83,7 @@ def find_place(memory, replica, position, live, before, now, edges, nodes, form:
 
 @jit
 def one_pass(place, lane, near, far, live, form: tl.constexpr):
-    """Both directions while an entry is at hand: max-product on logs, or sum-product on linear tables."""
+    """Both directions in one pass over the tables: max-product on logs, or sum-product on linear tables."""
     STATES: tl.constexpr = form.states
     CHUNKS: tl.constexpr = len(form.starts)
     forward = ()
@@ -110,7 +110,7 @@ def one_pass(place, lane, near, far, live, form: tl.constexpr):
 
 @jit
 def send(place, lane, live, running, form: tl.constexpr):
-    """What the source tells the target, and the target the source: normalised."""
+    """Normalised messages from source to target, and from target to source."""
     near = cavity(place, place.source, load_rows(place.messages, lane, 1, 2, live, form), live, form)
     far = cavity(place, place.target, load_rows(place.messages, lane, 0, 2, live, form), live, form)
     if form.best:
@@ -123,25 +123,25 @@ def send(place, lane, live, running, form: tl.constexpr):
 
 
 @jit
-def receive(memory, place, said, lane, side: tl.constexpr, rows, weight, live, running, form: tl.constexpr):
-    """Keep a message and add it to the totals of its target; how far it moved, and whether it has no state left."""
+def receive(memory, place, sent, lane, side: tl.constexpr, rows, weight, live, running, form: tl.constexpr):
+    """Store a message and add it to the totals of its target; returns its change, and whether no state is left."""
     STATES: tl.constexpr = form.states
     WIDTH: tl.constexpr = form.width
     damping = tl.load(memory.options)
-    # Read again, from cache, rather than kept in registers all the while.
+    # Read again from cache, to save registers.
     before = load_rows(place.messages, lane, side, 2, live, form)
-    stuck = largest(said, form) == -float("inf")
+    stuck = largest(sent, form) == -float("inf")
     if form.damped:
         mixed = ()
         for k in tl.static_range(STATES):
-            mixed = mixed + (damping * before[k] + (1.0 - damping) * said[k],)
-        said = normalise(mixed, form)
-    moved = tl.zeros((WIDTH,), said[0].dtype)
+            mixed = mixed + (damping * before[k] + (1.0 - damping) * sent[k],)
+        sent = normalise(mixed, form)
+    moved = tl.zeros((WIDTH,), sent[0].dtype)
     kept = ()
     added = ()
     barred = ()
     for k in tl.static_range(STATES):
-        value = tl.where(running, said[k], before[k])
+        value = tl.where(running, sent[k], before[k])
         step = tl.abs(value - before[k])
         if form.barred:
             step = tl.where(value == before[k], 0.0, step)  # -inf - -inf
@@ -155,7 +155,7 @@ def receive(memory, place, said, lane, side: tl.constexpr, rows, weight, live, r
     store_rows(place.messages, lane, side, 2, kept, live & running, form)
     if form.atomic:
         adding = live
-        if form.runs and side == 1:  # to the sources: one adds for all edges of a run
+        if form.runs and side == 1:  # messages to sources: the last lane of a run adds for all its edges
             adding = live & place.ends
             joint = ()
             for k in tl.static_range(STATES):
@@ -169,7 +169,7 @@ def receive(memory, place, said, lane, side: tl.constexpr, rows, weight, live, r
 
 @jit
 def sweep_edges(memory, replica, position, live, running, before, now, edges, nodes, form: tl.constexpr):
-    """Both messages of `width` edges; how far they moved, and which have no state left."""
+    """Update both messages of `width` edges; returns their changes, and which have no state left."""
     place = find_place(memory, replica, position, live, before, now, edges, nodes, form)
     lane = position % form.width
     weight = 1.0

@@ -1,12 +1,12 @@
 """The kernels that are launched: one sweep over a large graph, or all sweeps over a group of small ones.
 
-Totals, and how far messages moved, are kept for three sweeps, which take turns: a sweep reads those of the sweep
-before, adds to its own, and clears those of the next. So nothing is written that a message depends on, and one launch
-does it all. A graph runs while its messages moved by more than the tolerance; once they did not, that is handed on from
-turn to turn, and the totals of its last sweep stay where they are. Where the same bits are wanted every run, nothing is
-added by `sweep`; `collect` follows and adds up the messages of each node in their order.
+Totals, and the largest change of a message, are kept for three sweeps in rotation: a sweep reads those of the sweep
+before, adds to its own, and clears those of the next. So no program writes what another reads, and one launch does a
+whole sweep. A graph runs while its messages change by more than the tolerance. Once they do not, the change is copied
+from sweep to sweep, and the totals of its last sweep stay where they are. In deterministic mode `sweep` adds nothing;
+`collect` follows and adds up the messages of each node in a fixed order.
 
-Loops are `while`, since the interpreter cannot count `range` in values of the device.
+Loops are `while`, since the interpreter does not support `range` over values of the device.
 """
 # mypy: ignore-errors
 # ruff: noqa: D103
@@ -15,13 +15,13 @@ from accord._triton import jit, tl
 from accord.inference.kernels.triton.device._edges import sweep_edges
 from accord.inference.kernels.triton.device._rows import message_offset
 
-UNSPECIALISED = ["edges", "nodes", "graphs", "programs", "replicas", "number", "max_sweeps"]  # one kernel for any size
+UNSPECIALISED = ["edges", "nodes", "graphs", "programs", "replicas", "number", "max_sweeps"]  # one kernel for all sizes
 
 
 @jit
 def turns(number, replica, replicas):
-    """Where the values of a replica are for the sweep before this one, for this one and for the next."""
-    turn = number % 3  # first, since the last number of all has no successor in 32 bits
+    """Positions of a replica's values for the sweep before this one, for this one and for the next."""
+    turn = number % 3  # before adding, since the largest number has no successor in 32 bits
     before = (turn + 2) % 3 * replicas + replica
     now = turn * replicas + replica
     after = (turn + 1) % 3 * replicas + replica
@@ -30,13 +30,13 @@ def turns(number, replica, replicas):
 
 @jit
 def exceeds(moved, memory):
-    """Whether messages moved by more than the tolerance; given as bits."""
+    """Whether a change, given as bits, exceeds the tolerance."""
     return moved.to(memory.node.dtype.element_ty, bitcast=True) > tl.load(memory.options + 1)
 
 
 @jit
 def sweep_block(memory, replica, first, last, before, now, edges, nodes, graphs, form: tl.constexpr):
-    """`width` edges from `first` on, those before `last`."""
+    """Update `width` edges from `first` on, up to `last`."""
     WIDTH: tl.constexpr = form.width
     position = first + tl.arange(0, WIDTH)
     live = position < last
@@ -50,8 +50,8 @@ def sweep_block(memory, replica, first, last, before, now, edges, nodes, graphs,
         arc = replica * 2 * edges + position
         tl.atomic_min(memory.stuck + 0 * position, arc, mask=stuck & live & running, sem="relaxed")
         tl.atomic_min(memory.stuck + 0 * position, arc + edges, mask=stuck_back & live & running, sem="relaxed")
-    # Values that are not negative are ordered like their bits, and whole numbers have a maximum that is atomic. What is
-    # known already need not be said again: a look costs less than thousands of programs waiting for one word.
+    # Non-negative floats are ordered like their bits, and there is an atomic maximum for integers. A value that is not
+    # larger is not written: reading it first is cheaper than thousands of programs waiting for one word.
     bits = memory.moved.dtype.element_ty
     if form.many:
         moved = moved.to(bits, bitcast=True)
@@ -66,7 +66,7 @@ def sweep_block(memory, replica, first, last, before, now, edges, nodes, graphs,
 
 @jit
 def count_sweep(memory, replica, first, last, number, before, now, after, graphs, form: tl.constexpr):
-    """Count the sweep for graphs that run, hand on how far messages of the others moved; how many run."""
+    """Count the sweep for graphs that run, copy the last change of the others; returns how many run."""
     LANES: tl.constexpr = form.lanes
     left = first * 0
     while first < last:
@@ -84,7 +84,7 @@ def count_sweep(memory, replica, first, last, number, before, now, after, graphs
 
 @jit
 def clear_totals(memory, replica, first, last, after, nodes, form: tl.constexpr):
-    """Set totals of the next sweep to the node potentials."""
+    """Set the totals of the next sweep to the node potentials."""
     PADDED: tl.constexpr = form.padded
     NODES: tl.constexpr = form.nodes
     state = tl.arange(0, PADDED)[None, :]
@@ -102,7 +102,7 @@ def clear_totals(memory, replica, first, last, after, nodes, form: tl.constexpr)
 
 @jit
 def collect_totals(memory, replica, first, last, now, edges, nodes, form: tl.constexpr):
-    """Node potentials and all messages to each node, added up in the order of its arcs."""
+    """Add up the potential of each node and all messages to it, in the order of its arcs."""
     PADDED: tl.constexpr = form.padded
     NODES: tl.constexpr = form.nodes
     state = tl.arange(0, PADDED)[None, :]
@@ -143,22 +143,22 @@ def collect_totals(memory, replica, first, last, now, edges, nodes, form: tl.con
 
 @jit
 def share_of(program, programs, total, AT_ONCE: tl.constexpr):
-    """Where the part of a program begins and ends, of `total` that are worked on AT_ONCE."""
+    """Where a program's share of `total` items begins and ends; shares are multiples of AT_ONCE."""
     share = ((total + programs - 1) // programs + AT_ONCE - 1) // AT_ONCE * AT_ONCE
-    first = tl.minimum(program.to(tl.int64) * share, total).to(tl.int32)  # there may be far more programs than work
+    first = tl.minimum(program.to(tl.int64) * share, total).to(tl.int32)  # there may be many more programs than items
     return first, tl.minimum(first + share, total)
 
 
 @jit(do_not_specialize=UNSPECIALISED)
 def sweep(memory, edges, nodes, graphs, programs, replicas, number, form: tl.constexpr):
-    """One sweep over all edges: `programs` for each replica."""
+    """One sweep over all edges; `programs` programs for each replica."""
     replica = (tl.program_id(0) // programs).to(tl.int64)
     program = tl.program_id(0) % programs
     before, now, after = turns(number, replica, replicas)
     first, last = share_of(program, programs, graphs, form.lanes)
     count_sweep(memory, replica, first, last, number, before, now, after, graphs, form)
     running = exceeds(tl.load(memory.moved + before * graphs), memory)
-    if form.many:  # each edge will see for itself
+    if form.many:  # checked for each edge later
         running = running | (graphs > 0)
     if running:
         if form.atomic:
@@ -169,7 +169,7 @@ def sweep(memory, edges, nodes, graphs, programs, replicas, number, form: tl.con
 
 @jit(do_not_specialize=UNSPECIALISED)
 def collect(memory, edges, nodes, graphs, programs, replicas, number, form: tl.constexpr):
-    """Totals after a sweep: `programs` for each replica."""
+    """Totals after a sweep; `programs` programs for each replica. Takes the arguments of `sweep`."""
     replica = (tl.program_id(0) // programs).to(tl.int64)
     _, now, _ = turns(number, replica, replicas)
     first, last = share_of(tl.program_id(0) % programs, programs, nodes, form.nodes)
@@ -178,7 +178,7 @@ def collect(memory, edges, nodes, graphs, programs, replicas, number, form: tl.c
 
 @jit
 def hand_over(memory, replica, first, last, number, max_sweeps, replicas, graphs, form: tl.constexpr):
-    """Put how far messages moved where it would be if no group had stopped before the others."""
+    """Copy the last changes to where they would be if this group had run `max_sweeps` sweeps."""
     LANES: tl.constexpr = form.lanes
     source, _, _ = turns(number, replica, replicas)
     target, _, _ = turns(max_sweeps, replica, replicas)
@@ -211,7 +211,7 @@ def hand_over_totals(memory, replica, first, last, number, max_sweeps, replicas,
 
 @jit(do_not_specialize=UNSPECIALISED)
 def solve_groups(memory, edges, nodes, graphs, programs, replicas, max_sweeps, form: tl.constexpr):
-    """All sweeps over a group of small graphs, which nobody else touches: `programs` groups for each replica."""
+    """All sweeps over a group of small graphs, which no other program touches; `programs` groups for each replica."""
     replica = (tl.program_id(0) // programs).to(tl.int64)
     bounds = memory.groups + tl.program_id(0) % programs
     first_edge, last_edge = tl.load(bounds), tl.load(bounds + 1)
@@ -235,5 +235,5 @@ def solve_groups(memory, edges, nodes, graphs, programs, replicas, max_sweeps, f
         tl.debug_barrier()
         number += 1
     hand_over(memory, replica, first_graph, last_graph, number, max_sweeps, replicas, graphs, form)
-    number -= (left == 0).to(tl.int32)  # that one had nothing to do, and left no totals
+    number -= (left == 0).to(tl.int32)  # the last sweep had nothing to do, and wrote no totals
     hand_over_totals(memory, replica, first_node, last_node, number, max_sweeps, replicas, nodes, form)

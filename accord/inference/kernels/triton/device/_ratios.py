@@ -1,8 +1,8 @@
-"""Device code for two states of which none is barred: a message is one number, log m(1) - log m(0).
+"""Device code for two states without -inf: a message is one number, log m(1) - log m(0).
 
-So is a node potential and a total. That halves what is gathered and added at nodes, which is most of what a sweep
-costs. The two messages of an edge lie side by side, and so do the four entries of its table: in single precision a lane
-reads either as one vector.
+So are node potentials and totals. This halves the reads and atomic additions at nodes, which are most of the cost of a
+sweep. The two messages of an edge are adjacent in memory, and so are the four entries of its table: in single precision
+a thread reads either as one vector.
 """
 # mypy: ignore-errors
 # ruff: noqa: D103
@@ -13,7 +13,7 @@ from accord.inference.kernels.triton.device._rows import sum_runs, unpack
 
 @jit
 def load_table(tables, live):
-    """The entries of each table, by vectors of 16 bytes: longer ones would be shared out among threads."""
+    """The entries of each table, in vectors of 16 bytes: longer ones would be distributed among threads."""
     SIZE: tl.constexpr = 128 // tables.dtype.element_ty.primitive_bitwidth
     at = tables[:, None] + tl.arange(0, SIZE)[None, :]
     entries = ()
@@ -24,7 +24,7 @@ def load_table(tables, live):
 
 @jit
 def either(a, b, form: tl.constexpr):
-    """One or the other, in logs."""
+    """Sum (or maximum) of two numbers, in logs."""
     best = tl.maximum(a, b)
     if form.best:
         return best
@@ -34,13 +34,13 @@ def either(a, b, form: tl.constexpr):
 
 @jit
 def send(cavity, t00, t01, t10, t11, form: tl.constexpr):
-    """What an end tells the other of its two states, from what it believes itself; its state is the first index."""
-    # Relative to its better state, so that no cavity is too large, and one term of each sum is an entry of the table.
+    """The log-ratio that an end sends, from its cavity; the first index of the table is its own state."""
+    # Relative to the better state, so that no cavity is too large, and one term of each sum is an entry of the table.
     if form.linear:
         worse = tl.exp(-tl.abs(cavity))
         p0 = tl.where(cavity > 0, worse, 1.0)
         p1 = tl.where(cavity > 0, 1.0, worse)
-        # Entries lie within `SPAN`, e^-60 to 1 in float32, and sums with them: the quotient has room to spare.
+        # Entries, and so their sums, lie within `SPAN`, e^-60 to 1 in float32: the quotient cannot overflow.
         return tl.log((t01 * p0 + t11 * p1) / (t00 * p0 + t10 * p1))
     else:
         p0 = tl.minimum(-cavity, 0.0)
@@ -52,28 +52,28 @@ def send(cavity, t00, t01, t10, t11, form: tl.constexpr):
 def distance(before, after, form: tl.constexpr):
     """The largest change of an entry of the normalised log-message.
 
-    The entries of ratio r are r/2 - level and -r/2 - level, where level is log(2 cosh(r/2)), or |r|/2 if the best entry
-    is to be 0. One of them changes by both parts in the same direction.
+    For ratio r the entries are r/2 - level and -r/2 - level, where level is log(2 cosh(r/2)), or |r|/2 in max-product.
+    In one of them both parts change in the same direction, so the changes add up.
     """
     level = 0.5 * (tl.abs(after) - tl.abs(before))
     if not form.best:
-        # log(2 cosh(r/2)) = |r|/2 + log(1 + e^-|r|); one logarithm for the difference of two, and 0 if nothing changed.
+        # log(2 cosh(r/2)) = |r|/2 + log(1 + e^-|r|); one log for the difference of two, exactly 0 if r is unchanged.
         old = tl.exp(-tl.abs(before))
         level += tl.log(1.0 + (tl.exp(-tl.abs(after)) - old) / (1.0 + old))
     return 0.5 * tl.abs(after - before) + tl.abs(level)
 
 
 @jit
-def receive(memory, place, said, before, side: tl.constexpr, rows, weight, live, running, form: tl.constexpr):
-    """Add a message to the totals of its target; the message as it is kept, and how far it moved."""
+def receive(memory, place, sent, before, side: tl.constexpr, rows, weight, live, running, form: tl.constexpr):
+    """Add a message to the totals of its target; returns the message to store, and its change."""
     if form.damped:
         damping = tl.load(memory.options)
-        said = damping * before + (1.0 - damping) * said
-    after = tl.where(running, said, before)
+        sent = damping * before + (1.0 - damping) * sent
+    after = tl.where(running, sent, before)
     if form.atomic:
         added = after * weight if form.weighted else after
         adding = live
-        if form.runs and side == 1:  # to the sources: one adds for all edges of a run
+        if form.runs and side == 1:  # messages to sources: the last lane of a run adds for all its edges
             adding = live & place.ends
             added = sum_runs(tl.where(live, added, 0.0), place.begins.to(tl.int32))
         tl.atomic_add(place.fresh + rows.to(tl.int64), added, mask=adding, sem="relaxed")
@@ -82,7 +82,7 @@ def receive(memory, place, said, before, side: tl.constexpr, rows, weight, live,
 
 @jit
 def exchange(memory, place, weight, live, running, form: tl.constexpr):
-    """Replace both messages of each edge; how far they moved."""
+    """Replace both messages of each edge; returns their changes."""
     at = place.messages[:, None] + tl.arange(0, 2)[None, :]
     along, against = unpack(tl.load(at, mask=live[:, None], other=0.0), 2)
     near = tl.load(place.totals + place.source.to(tl.int64), mask=live, other=0.0) - against

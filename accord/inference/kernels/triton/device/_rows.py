@@ -1,9 +1,9 @@
-"""Rows of states on the device: a lane is an edge, and a row (a message, a cavity) a tuple of columns [width].
+"""Rows of states on the device: a lane is an edge, and a row (a message, a cavity) is a tuple of columns [width].
 
-So sums over states stay within a lane, and nothing is padded. In memory, tables and messages lie by block of `width`
-edges, then by chunk of up to 16 bytes of states, then by lane: a warp reads one stretch, a lane one vector. Rows of
-totals are scattered, one for each node, and padded to whole vectors. These are what the cache should hold: all else
-streams by once a sweep, and is evicted first.
+So sums over states stay within a lane, and nothing is padded. In memory, tables and messages are ordered by block of
+`width` edges, then by chunk of up to 16 bytes of states, then by lane: a warp reads one contiguous range, a lane one
+vector. Rows of totals are scattered, one for each node, and padded to whole vectors. The cache should hold them; all
+other data is used once in a sweep, and is evicted first.
 """
 # mypy: ignore-errors
 # ruff: noqa: D103
@@ -51,14 +51,14 @@ def unpack(tile, SIZE: tl.constexpr):
 
 @jit
 def chunk_at(base, lane, row, start, ROWS: tl.constexpr, SIZE: tl.constexpr, form: tl.constexpr):
-    """Where a chunk of one of ROWS rows lies within a block."""
+    """Address of a chunk of one of ROWS rows within a block."""
     vector = base[:, None] + lane[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
     return vector + (start * ROWS + row * SIZE) * form.block
 
 
 @jit
 def message_offset(position, side, state, form: tl.constexpr):
-    """Where a state of a message lies."""
+    """Offset of a state of a message."""
     if form.block == 1:
         return (position.to(tl.int64) * 2 + side) * form.message + state
     else:
@@ -88,7 +88,7 @@ def gather(base, rows, live, SIZE: tl.constexpr, form: tl.constexpr):
 
 @jit
 def scatter_add(base, rows, live, row, SIZE: tl.constexpr, form: tl.constexpr):
-    """Add to rows of an array [nodes, padded], whoever else does so too."""
+    """Add to rows of an array [nodes, padded], atomically."""
     STATES: tl.constexpr = form.states
     at = base + rows.to(tl.int64)[:, None] * form.padded + tl.arange(0, SIZE)[None, :]
     for k in tl.static_range(0, STATES, SIZE):
@@ -102,7 +102,7 @@ def join_runs(value, begins, later, later_begins):
 
 @jit
 def sum_runs(column, begins):
-    """For each lane, the sum from where its run begins."""
+    """For each lane, the sum from the beginning of its run."""
     total, _ = tl.associative_scan((column, begins), 0, join_runs)
     return total
 
@@ -133,19 +133,19 @@ def store_rows(base, lane, row, ROWS: tl.constexpr, columns, live, form: tl.cons
 
 
 @jit
-def without(total, count, heard, form: tl.constexpr):
-    """A sum of messages with one taken out. Infinities are counted apart: -inf - -inf would not be a number."""
+def without(total, count, reverse, form: tl.constexpr):
+    """A sum of messages without one of them. Infinities are counted separately, since -inf - -inf is NaN."""
     if form.barred:
-        no = heard == -float("inf")
-        finite = total - tl.where(no, 0.0, heard)
+        no = reverse == -float("inf")
+        finite = total - tl.where(no, 0.0, reverse)
         return tl.where(count - no.to(tl.int32) > 0, -float("inf"), finite)
     else:
-        return total - heard
+        return total - reverse
 
 
 @jit
-def cavity(place, rows, heard, live, form: tl.constexpr):
-    """What a node believes, less what the other end of the edge said."""
+def cavity(place, rows, reverse, live, form: tl.constexpr):
+    """The belief of a node without the message from the other end of the edge."""
     STATES: tl.constexpr = form.states
     total = gather(place.totals, rows, live, form.vector, form)
     count = total
@@ -153,7 +153,7 @@ def cavity(place, rows, heard, live, form: tl.constexpr):
         count = gather(place.counts, rows, live, form.count_vector, form)
     row = ()
     for k in tl.static_range(STATES):
-        row = row + (without(total[k], count[k], heard[k], form),)
+        row = row + (without(total[k], count[k], reverse[k], form),)
     return row
 
 
@@ -168,7 +168,7 @@ def largest(row, form: tl.constexpr):
 
 @jit
 def level_of(row, form: tl.constexpr):
-    """The largest value, or 0 where there is none to subtract."""
+    """The largest value, or 0 if all are -inf."""
     best = largest(row, form)
     if form.barred:
         best = tl.where(best == -float("inf"), 0.0, best)
@@ -187,7 +187,7 @@ def log_sum(row, form: tl.constexpr):
 
 @jit
 def normalise(row, form: tl.constexpr):
-    """Log-messages that sum to one, or whose best state is 0; a row without any state left stays as it is."""
+    """Log-messages that sum to one, or whose best state is 0; rows that are all -inf are unchanged."""
     STATES: tl.constexpr = form.states
     if form.best:
         level = level_of(row, form)
@@ -220,7 +220,7 @@ def normalised_logs(row, form: tl.constexpr):
         total += row[k]
     scale = 1.0 / total
     if form.barred:
-        scale = tl.where(total > 0, scale, 0.0)  # nothing is left
+        scale = tl.where(total > 0, scale, 0.0)  # no state is left
     logs = ()
     for k in tl.static_range(STATES):
         logs = logs + (tl.log(row[k] * scale),)

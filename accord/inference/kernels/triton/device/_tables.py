@@ -1,4 +1,4 @@
-"""Device code that writes tables as the sweeps will read them: each number is read once and written once."""
+"""Device code that writes tables in the layout of the sweeps; each number is read once and written once."""
 # mypy: ignore-errors
 # ruff: noqa: D103
 
@@ -8,7 +8,7 @@ from accord.inference.kernels.triton.device._rows import chunk_at
 
 @jit
 def load_entries(rows, state, top, share, live, form: tl.constexpr):
-    """A row of each table, or part of it: potentials, or exponentials relative to the largest; nothing beyond it."""
+    """Part of a row of each table: potentials, or exponentials relative to the largest; -inf or 0 in padding."""
     value = tl.load(rows[:, None] + state, mask=live[:, None] & (state < form.states), other=-float("inf"))
     if form.weighted:
         value = value / share[:, None]
@@ -21,9 +21,9 @@ def load_entries(rows, state, top, share, live, form: tl.constexpr):
 def write_tables(
     given, apart, highest, weight, order, tables, edges, programs, WIDTH: tl.constexpr, form: tl.constexpr
 ):
-    """WIDTH edges of a replica, from [edges, states, states] to their new order and the layout of a form.
+    """Write WIDTH edges of a replica, from [edges, states, states] to their new order and the layout of a form.
 
-    Replicas lie `apart` numbers from each other in what is given, which may be none.
+    Replicas of the input are `apart` numbers from each other; 0 if they share their tables.
     """
     STATES: tl.constexpr = form.states
     COLUMNS: tl.constexpr = form.columns

@@ -1,9 +1,9 @@
 """Device code for many states, or for tables that need log space: tiles of [edges, states], shared by the threads.
 
-Messages and tables lie edge by edge, row by row, rows in whole vectors. Some rows of the tables of the edges at hand
-make a tile [edges, rows, states]: over its rows goes what sources tell targets, over its states what targets answer.
-The code is as long for 64 states as for 17, and compiles in a second or two; with columns in registers it took
-minutes. A program is one warp, so nobody waits for another.
+Messages and tables are stored edge by edge and row by row, rows padded to whole vectors. Some rows of the tables of the
+current edges make a tile [edges, rows, states]. Messages to targets are sums over its rows, messages to sources are
+sums over its states. The code is as long for 64 states as for 17, and compiles in a second or two; with columns in
+registers it would take minutes. A program is one warp, so no warp waits for another.
 """
 # mypy: ignore-errors
 # ruff: noqa: D103
@@ -14,20 +14,20 @@ from accord.inference.kernels.triton.device._rows import without
 
 @jit
 def cavity(place, nodes, side, state, live, form: tl.constexpr):
-    """What nodes believe of some states, less what the other end of the edge said; beyond the last state, -inf."""
+    """Beliefs of nodes in some states without the message from the other end of the edge; -inf in padding."""
     there = live[:, None] & (state < form.stride)
-    heard = tl.load(place.messages[:, None] + side * form.stride + state, mask=there, other=0.0)
+    reverse = tl.load(place.messages[:, None] + side * form.stride + state, mask=there, other=0.0)
     offset = nodes.to(tl.int64)[:, None] * form.padded + state
     total = tl.load(place.totals + offset, mask=there, other=0.0, eviction_policy=form.keep)
     count = 0
     if form.barred:
         count = tl.load(place.counts + offset, mask=there, other=0)
-    return tl.where(state < form.states, without(total, count, heard, form), -float("inf"))
+    return tl.where(state < form.states, without(total, count, reverse, form), -float("inf"))
 
 
 @jit
 def finite(level):
-    """What may be subtracted: 0 where there is no state left."""
+    """The level to subtract: 0 if no state is left."""
     return tl.where(level == -float("inf"), 0.0, level)
 
 
@@ -39,7 +39,7 @@ def relative(logs):
 
 @jit
 def normalise(logs, form: tl.constexpr):
-    """Log-messages that sum to one, or whose best state is 0; a row without any state left stays as it is."""
+    """Log-messages that sum to one, or whose best state is 0; rows that are all -inf are unchanged."""
     level = finite(tl.max(logs, 1))
     if not form.best:
         level = finite(level + tl.log(tl.sum(tl.exp(logs - level[:, None]), 1)))
@@ -49,13 +49,13 @@ def normalise(logs, form: tl.constexpr):
 @jit
 def normalised_logs(sums):
     total = tl.sum(sums, 1)
-    scale = tl.where(total > 0, 1.0 / total, 0.0)  # nothing may be left
+    scale = tl.where(total > 0, 1.0 / total, 0.0)  # possibly no state is left
     return tl.log(sums * scale[:, None])
 
 
 @jit
 def add_logs(top, total, logs):
-    """Sums of exponentials, relative to the largest so far."""
+    """Update sums of exponentials, relative to the largest so far."""
     new_top = tl.maximum(top, logs)
     level = finite(new_top)
     return new_top, total * tl.exp(top - level) + tl.exp(logs - level)
@@ -63,7 +63,7 @@ def add_logs(top, total, logs):
 
 @jit
 def load_rows(place, first, live, form: tl.constexpr):
-    """Some rows of all tables, [edges, rows, states]; states beyond the last weigh nothing."""
+    """Some rows of all tables, [edges, rows, states]; padding contributes nothing to sums."""
     ROWS: tl.constexpr = form.rows
     PADDED: tl.constexpr = form.padded
     row = (first + tl.arange(0, ROWS))[None, :, None]
@@ -75,7 +75,7 @@ def load_rows(place, first, live, form: tl.constexpr):
 
 @jit
 def send(place, live, form: tl.constexpr):
-    """What the sources tell the targets, and the targets the sources: normalised."""
+    """Normalised messages from sources to targets, and from targets to sources."""
     WIDTH: tl.constexpr = form.width
     ROWS: tl.constexpr = form.rows
     PADDED: tl.constexpr = form.padded
@@ -87,13 +87,13 @@ def send(place, live, form: tl.constexpr):
         far = relative(far)
         level = finite(tl.max(cavity(place, place.source, 1, state, live, form), 1))
     far = far[:, None, :]
-    # Kept apart for each row of a tile, and brought together at the end: within the loop no thread waits for another.
+    # Kept separately for each row of a tile and reduced at the end: within the loop no thread waits for another.
     forward = tl.full((WIDTH, ROWS, PADDED), NOTHING, far.dtype)
     sums = tl.zeros((WIDTH, ROWS, PADDED), far.dtype)
     first = 0
     value = load_rows(place, first, live, form)
     while first < form.states:
-        coming = load_rows(place, first + ROWS, live, form)  # on its way while this tile is worked on
+        coming = load_rows(place, first + ROWS, live, form)  # loaded while this tile is processed
         row = first + tl.arange(0, ROWS)[None, :]
         near = cavity(place, place.source, 1, row, live, form)[:, :, None]
         if form.linear:
@@ -106,11 +106,11 @@ def send(place, live, form: tl.constexpr):
             forward, sums = add_logs(forward, sums, value + near)
             top = finite(tl.max(value + far, 2))
             backward = top + tl.log(tl.sum(tl.exp(value + far - top[:, :, None]), 2))
-        tl.store(place.said[:, None] + row, backward, mask=live[:, None] & (row < form.states))
+        tl.store(place.backward[:, None] + row, backward, mask=live[:, None] & (row < form.states))
         value = coming
         first += ROWS
-    tl.debug_barrier()  # from here on, others read what was said and replace the messages
-    backward = tl.load(place.said[:, None] + state, mask=live[:, None] & (state < form.stride), other=NOTHING)
+    tl.debug_barrier()  # from here on, other threads read `backward` and replace the messages
+    backward = tl.load(place.backward[:, None] + state, mask=live[:, None] & (state < form.stride), other=NOTHING)
     backward = tl.where(state < form.states, backward, NOTHING)
     if form.linear:
         return normalised_logs(tl.sum(forward, 1)), normalised_logs(backward)
@@ -123,20 +123,20 @@ def send(place, live, form: tl.constexpr):
 
 
 @jit
-def receive(memory, place, said, side, nodes, weight, live, running, form: tl.constexpr):
-    """Keep messages and add them to the totals of their targets; how far each moved, and whether no state is left."""
+def receive(memory, place, sent, side, nodes, weight, live, running, form: tl.constexpr):
+    """Store messages and add them to the totals of their targets; returns changes, and whether no state is left."""
     PADDED: tl.constexpr = form.padded
     state = tl.arange(0, PADDED)[None, :]
     there = live[:, None] & (state < form.stride)
     damping = tl.load(memory.options)
     at = place.messages[:, None] + side * form.stride + state
     before = tl.load(at, mask=there, other=0.0)
-    stuck = tl.max(said, 1) == -float("inf")
+    stuck = tl.max(sent, 1) == -float("inf")
     if form.damped:
-        said = normalise(damping * before + (1.0 - damping) * said, form)
-    value = tl.where(running[:, None], said, before)
+        sent = normalise(damping * before + (1.0 - damping) * sent, form)
+    value = tl.where(running[:, None], sent, before)
     value = tl.where(state < form.states, value, 0.0)
-    # Where both are -inf, nothing moved.
+    # If both are -inf, there is no change.
     step = tl.where((state < form.states) & (value != before), tl.abs(value - before), 0.0)
     tl.store(at, value, mask=there & running[:, None])
     if form.atomic:

@@ -299,7 +299,7 @@ TOLD = {
     "no graphs": (
         lambda: PairwiseField(INDEX, NODE, EDGE, num_graphs=0),
         GraphError,
-        ["PairwiseField:", "num_graphs is 0", "Give the number of graphs"],
+        ["PairwiseField:", "num_graphs is 0", "Give the actual number of graphs"],
     ),
     "label out of range": (
         lambda: FIELD.clamp(torch.tensor([0, -1, 2])),
@@ -344,7 +344,7 @@ TOLD = {
     "full damping": (
         lambda: propagate(FIELD, damping=1),
         OptionError,
-        ["propagate:", "damping is 1", r"\[0, 1\)", "0.5 is a good start"],
+        ["propagate:", "damping is 1", r"\[0, 1\)", "try 0.5"],
     ),
     "damping of the wrong type": (
         lambda: propagate(FIELD, damping="a"),
@@ -429,7 +429,7 @@ TOLD = {
     "scores for probabilities": (
         lambda: Pseudomarginals.from_probabilities(NODE - 1, EDGE),
         FieldError,
-        [r"Pseudomarginals\.from_probabilities:", "run from -1", "through from_logits"],
+        [r"Pseudomarginals\.from_probabilities:", "run from -1", "use from_logits"],
     ),
     "not pseudomarginals": (
         lambda: Combination().field((NODE, EDGE), INDEX),

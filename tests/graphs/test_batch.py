@@ -1,4 +1,4 @@
-"""Graphs side by side."""
+"""Batches of graphs."""
 
 import pytest
 import torch
@@ -71,7 +71,7 @@ def test_to_another_precision_and_back():
     assert torch.equal(double.y, batch.y) and torch.equal(double.topology.edge_index, batch.topology.edge_index)
 
 
-def test_derived_things_are_made_once():
+def test_cached_values_are_computed_once():
     batch, made = GraphBatch.collate([graph()]), []
 
     def build():
@@ -112,6 +112,6 @@ def bad_x(value):
         ([graph(attributes=torch.full((3, 1), torch.inf))], GraphError, "edge_attr of graph 0 has a NaN"),
     ],
 )
-def test_what_does_not_fit_is_refused(graphs, kind, message):
+def test_graphs_that_do_not_fit_together_are_refused(graphs, kind, message):
     with pytest.raises(kind, match=message):
         GraphBatch.collate(graphs)

@@ -141,7 +141,7 @@ def test_unusable_nodes_are_named(nodes, error, says):
 
 
 @pytest.mark.parametrize("node", [True, 1.0, "1", torch.tensor([1])])
-def test_one_ego_wants_one_whole_number(node):
+def test_one_ego_needs_one_whole_number(node):
     with pytest.raises(InputTypeError, match="ego_network: node is a"):
         ego_network(GRAPH, node)
 
@@ -165,7 +165,7 @@ def test_one_ego_wants_one_whole_number(node):
         ),
     ],
 )
-@pytest.mark.filterwarnings("ignore:Unable to accurately infer 'num_nodes'")  # PyG's own word on an empty Data
+@pytest.mark.filterwarnings("ignore:Unable to accurately infer 'num_nodes'")  # PyG warns about an empty Data
 def test_graphs_that_do_not_fit_together_are_named(data, error, says):
     with pytest.raises(error, match=says):
         ego_network(data, 0)

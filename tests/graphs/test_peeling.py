@@ -9,7 +9,7 @@ from accord.graphs._peeling import peel
 
 
 @given(st.integers(1, 12).flatmap(lambda n: st.tuples(edge_lists(n), st.just(n))))
-def test_peeling_takes_every_leaf_and_leaves_loops(drawn):
+def test_peeling_removes_every_leaf_and_keeps_loops(drawn):
     index, num_nodes = drawn
     peeling = peel(index, num_nodes)
     degree = torch.zeros(num_nodes, dtype=torch.long)

@@ -42,7 +42,7 @@ def test_arcs_run_both_ways(drawn):
     assert torch.equal(arcs.reverse[arcs.reverse], torch.arange(2 * result.num_edges))
 
 
-def test_what_is_derived_is_made_once_for_each_key():
+def test_cached_values_are_computed_once_for_each_key():
     one, other = (topology(torch.tensor([[0], [1]]), 2) for _ in range(2))
     made = [one.cached(key, lambda: [one]) for key in ("a", "a", ("a", 2))]
     assert made[0] is made[1] and made[0] is not made[2]
@@ -58,7 +58,7 @@ def test_attributes_follow_the_first_occurrence():
         result.carry(torch.arange(2.0))
 
 
-def test_notes_say_what_was_cleaned():
+def test_notes_describe_what_was_cleaned():
     assert topology(torch.tensor([[0, 1], [1, 0]]), 2).notes == ()
     assert "one direction only" in topology(torch.tensor([[0], [1]]), 2).notes[0]
     assert "3 arcs merged into 1" in topology(torch.tensor([[0, 1, 0], [1, 0, 1]]), 2).notes[0]

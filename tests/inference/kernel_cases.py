@@ -21,7 +21,7 @@ def requires(backend):
 
 
 def random_field(nodes, edges, states, seed=0, lead=(), graphs=1, scale=1.0, dtype=torch.float64):
-    """Random graphs of about the same size side by side, edges in random order and direction."""
+    """A batch of random graphs of about the same size, edges in random order and direction."""
     generator = torch.Generator().manual_seed(seed)
     each = nodes // graphs
     source = torch.randint(0, nodes, (3 * edges + 8,), generator=generator)
@@ -45,7 +45,7 @@ def barred(values, share, seed=0):
 
 
 def assert_same(field, backend, tolerances=EXACT, **options):
-    """Messages, and how they were reached, are those of the reference; so is the refusal of what has no solution."""
+    """Messages, sweeps and residuals equal those of the reference; so does the refusal of infeasible fields."""
     try:
         expected = propagate(field, backend="reference", **options)
     except InfeasibleError:
@@ -55,11 +55,11 @@ def assert_same(field, backend, tolerances=EXACT, **options):
     beliefs = propagate(field, backend=backend, **options)
     assert beliefs.backend == backend
     assert_close(beliefs.messages, expected.messages, **tolerances)
-    # A node adds up its messages' rounding; its beliefs are compared with what the kernel's own messages stand for.
+    # Node beliefs add up the rounding of messages, so they are compared with those of the kernel's own messages.
     assert_close(beliefs.node, dataclasses.replace(beliefs, totals=None).node, **tolerances)
     assert_close(beliefs.residual, expected.residual, **tolerances)
     assert_close(beliefs.sweeps, expected.sweeps)
-    if options.get("tolerance") != 0:  # a residual of exactly 0 is a matter of rounding
+    if options.get("tolerance") != 0:  # whether a residual is exactly 0 depends on rounding
         assert_close(beliefs.converged, expected.converged)
 
 

@@ -43,7 +43,7 @@ def grid(rows, columns):
     return torch.cat([across, torch.stack([number[:-1].flatten(), number[1:].flatten()])], 1)
 
 
-def test_dense_and_sparse_ways_agree(monkeypatch):
+def test_dense_and_sparse_solvers_agree(monkeypatch):
     index = torch.cat([grid(6, 7), grid(6, 7) + 42, torch.tensor([[84], [85]])], 1)
     dense = spanning_tree_probabilities(index, 90)
     monkeypatch.setattr(_appearance, "DENSE_NODES", 2)

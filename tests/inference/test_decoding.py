@@ -56,8 +56,8 @@ def test_no_single_change_improves_a_decoded_labelling(field):
 
 
 @pytest.mark.parametrize(("share", "penalty"), [(0.0, 0.0), (0.02, torch.inf), (0.01, 1e20)])
-def test_many_moves_on_a_dense_graph_end_where_none_helps_each_replica_as_if_alone(share, penalty):
-    """From the nodes' own best states, which neighbours hold to be wrong; large penalties do not swallow the rest."""
+def test_local_search_on_a_dense_graph_ends_where_no_change_helps(share, penalty):
+    """From the nodes' own best states, on which neighbours disagree; large penalties do not hide small differences."""
     generator = torch.Generator().manual_seed(0)
     index = torch.combinations(torch.arange(50)).T
     index = index[:, torch.rand(index.shape[1], generator=generator) < 0.4]
@@ -80,8 +80,8 @@ def test_many_moves_on_a_dense_graph_end_where_none_helps_each_replica_as_if_alo
         assert torch.equal(propagate(alone, semiring="max", max_sweeps=0).decode(), labels[replica])
 
 
-def test_a_wave_goes_all_the_way_round_a_long_ring(monkeypatch):
-    """Each node moves once its neighbour has: as many rounds, one after the other, as half the ring has nodes."""
+def test_changes_travel_all_the_way_around_a_long_ring(monkeypatch):
+    """Each node changes after its neighbour has: it takes as many rounds as half the ring has nodes."""
     monkeypatch.setattr(_polishing, "MAX_ROUNDS", 5)
     index = torch.stack([torch.arange(60), (torch.arange(60) + 1) % 60])
     node = torch.zeros(60, 2)
@@ -92,7 +92,7 @@ def test_a_wave_goes_all_the_way_round_a_long_ring(monkeypatch):
 
 
 @given(fields(max_nodes=7, max_states=4, barred=0.25))
-def test_forbidden_entries_never_appear_where_elimination_finds_a_way(field):
+def test_decoded_labels_are_never_forbidden_if_elimination_is_feasible(field):
     try:
         best = eliminate_beliefs(field, semiring="max").log_partition
     except InfeasibleError:
@@ -105,7 +105,7 @@ def test_forbidden_entries_never_appear_where_elimination_finds_a_way(field):
 
 
 def test_colouring_that_single_moves_cannot_repair():
-    """Three colours on a wheel-like graph from a flat start: local moves alone get stuck, decoding does not."""
+    """Three colours on a wheel-like graph from uniform beliefs: local search gets stuck, decoding does not."""
     rows, columns = 5, 6
     number = torch.arange(rows * columns).reshape(rows, columns)
     pairs = [(number[:, :-1], number[:, 1:]), (number[:-1], number[1:]), (number[:-1, :-1], number[1:, 1:])]
@@ -135,7 +135,7 @@ def test_a_batch_decodes_like_its_graphs(parts):
 
 
 def test_a_graph_decodes_alike_alone_and_among_others():
-    """Also where there are many ways to move, in whatever order nodes are numbered in the batch."""
+    """Also if many changes are possible, however nodes are numbered in the batch."""
     generator = torch.Generator().manual_seed(1)
     index = torch.combinations(torch.arange(20)).T
     node = torch.randn(3, 20, 3, generator=generator, dtype=DTYPE)

@@ -56,7 +56,7 @@ def test_forests_are_exact_with_forbidden_entries(field):
 
 
 @given(fields(tree=True), st.floats(0, 0.7))
-def test_damping_changes_the_way_not_the_end(field, damping):
+def test_damping_does_not_change_the_result(field, damping):
     beliefs = propagate(field, damping=damping, max_sweeps=2000)
     assert_close(beliefs.node, enumerate_beliefs(field).node, rtol=0, atol=1e-8)
 
@@ -66,7 +66,7 @@ def test_long_paths_get_as_many_sweeps_as_they_need():
     index = torch.stack([torch.arange(length - 1), torch.arange(1, length)])
     stiff = 30.0 * torch.eye(2, dtype=DTYPE).expand(length - 1, 2, 2)
     node = torch.zeros(length, 2, dtype=DTYPE)
-    node[0, 1] = 2.0  # the only evidence sits at one end and must reach the other
+    node[0, 1] = 2.0  # the only evidence is at one end and must reach the other
     beliefs = propagate(PairwiseField(index, node, stiff))
     assert bool(beliefs.converged.all())
     assert_close(beliefs.node[-1], node[0].log_softmax(-1), rtol=0, atol=1e-6)
@@ -94,8 +94,8 @@ def test_spanning_bound_is_reached_often_and_beats_plain_where_plain_is_below():
         below += int((plain.log_partition < exact - 1e-9).all())
         if reweighted.converged.all():
             assert float(reweighted.log_partition - exact) > -1e-8
-    assert converged >= 18  # the property above would hold of a method that never converges
-    assert below >= 1  # plain propagation is no bound: the reweighting does something
+    assert converged >= 18  # the test above would pass for a method that never converges
+    assert below >= 1  # plain propagation is no bound, so the reweighting has an effect
 
 
 @given(fields(tree=True))
@@ -231,7 +231,7 @@ def test_consistent_pseudomarginals_are_a_fixed_point(data):
     generator = torch.Generator().manual_seed(data.draw(st.integers(0, 2**31)))
     node = torch.rand(num_nodes, states, generator=generator, dtype=DTYPE).add(0.1)
     node = node / node.sum(-1, keepdim=True)
-    # Any table with the right row and column sums will do: Sinkhorn scaling of a random one.
+    # A random table, scaled by Sinkhorn iterations to the right row and column sums.
     edge = torch.rand(index.shape[1], states, states, generator=generator, dtype=DTYPE).add(0.1)
     for _ in range(500):
         edge = edge * (node[index[0]] / edge.sum(-1))[..., :, None]
@@ -284,7 +284,7 @@ def test_gradient_of_the_log_partition_is_the_marginals(field):
         assert_close(edge.grad, beliefs.edge.exp(), rtol=0, atol=1e-8)
 
 
-def test_warm_start_goes_on_where_it_stopped():
+def test_warm_start_continues_where_it_stopped():
     field = grid_field(4, 4, 3, seed=1)
     first = propagate(field, max_sweeps=5, tolerance=0.0)
     both = propagate(field, max_sweeps=4, tolerance=0.0, start=first)
@@ -294,7 +294,7 @@ def test_warm_start_goes_on_where_it_stopped():
     assert_close(propagate(field, start=settled.messages).node, settled.node, **EXACT)
 
 
-def test_warm_start_forgets_what_was_impossible():
+def test_warm_start_allows_states_that_were_impossible_before():
     field = grid_field(2, 2, 2, seed=3)
     clamped = propagate(field.clamp(torch.tensor([1, -1, -1, -1])).forbid([(0, 1)]))
     assert bool((clamped.messages == -torch.inf).any())

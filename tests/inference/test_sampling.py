@@ -9,7 +9,7 @@ from accord.errors import FieldError, InfeasibleError, InputTypeError, OptionErr
 from accord.inference import eliminate_beliefs, sample_exact, sample_gibbs
 from accord.inference._sampling import draw
 
-LOOPY = torch.tensor([[0, 2, 2, 3, 5, 4, 6], [1, 1, 3, 0, 3, 5, 0]])  # a square with a tail, and a pair apart
+LOOPY = torch.tensor([[0, 2, 2, 3, 5, 4, 6], [1, 1, 3, 0, 3, 5, 0]])  # a square with a tail, and a separate pair
 SAMPLERS = [sample_exact, sample_gibbs]
 
 
@@ -25,7 +25,7 @@ def loopy_field(num_states=3, replicas=(), scale=0.8):
 
 
 def assert_frequencies(counted, probability, num_samples):
-    """Each share is a binomial's: within five standard deviations, and zero where the probability is."""
+    """Frequencies are binomial: within five standard deviations, and zero where the probability is zero."""
     deviation = (probability * (1 - probability) / num_samples).sqrt()
     assert bool(((counted - probability).abs() <= 5 * deviation + 1e-12).all())
 
@@ -84,7 +84,7 @@ def test_exact_samples_of_a_long_chain():
     edge = torch.randn(1999, 3, 3, generator=generator)
     field = PairwiseField(torch.stack([torch.arange(1999), torch.arange(1, 2000)]), node, edge)
     samples = sample_exact(field, 500, generator=generator)
-    # Six thousand shares at once: five deviations hold for none less likely than a few per thousand.
+    # Six thousand frequencies at once: the normal approximation holds for probabilities above a few per thousand.
     share = torch.nn.functional.one_hot(samples, 3).double().mean(0)
     probability = eliminate_beliefs(field).node.double().exp()
     likely = (probability > 0.02) & (probability < 0.98)
@@ -93,7 +93,7 @@ def test_exact_samples_of_a_long_chain():
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_the_generator_alone_decides(sampler):
+def test_samples_depend_on_the_generator_only(sampler):
     field = loopy_field(replicas=(2,))
     before = torch.random.get_rng_state()
     first, again = (sampler(field, 20, generator=seeded(6)) for _ in range(2))
@@ -111,7 +111,7 @@ def test_no_edges(sampler, num_nodes, num_states):
     assert sampler(field, 5).shape == (5, num_nodes)
 
 
-@pytest.mark.parametrize("uniform", [0.0, 1.0])  # the ends, and what rounding could make of 0.99999999
+@pytest.mark.parametrize("uniform", [0.0, 1.0])  # both ends; 0.99999999 may round to 1
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_draws_avoid_what_is_forbidden_at_both_ends(monkeypatch, uniform, dtype):
     monkeypatch.setattr(torch, "rand", lambda shape, **options: torch.full(shape, uniform, dtype=dtype))
@@ -119,7 +119,7 @@ def test_draws_avoid_what_is_forbidden_at_both_ends(monkeypatch, uniform, dtype)
     assert draw(logits, None).item() == (1 if uniform == 0 else 3)
 
 
-def test_gibbs_starts_where_it_is_told():
+def test_gibbs_starts_from_given_labels():
     field = loopy_field(replicas=(2,))
     start = torch.randint(3, (4, 1, 7), generator=seeded(8))
     assert torch.equal(sample_gibbs(field, 4, sweeps=0, start=start), start.expand(4, 2, 7))
@@ -139,8 +139,8 @@ def test_gibbs_without_forbidden_pairs_starts_from_the_nodes_own_potentials():
     assert_frequencies(share, field.node.softmax(-1), 20_000)
 
 
-def test_gibbs_stays_on_its_island():
-    # Documented: two nodes that must agree can never change one at a time. Exact samples know both islands.
+def test_gibbs_cannot_change_two_nodes_that_must_agree():
+    # As documented: two nodes that must agree can never change one at a time. Exact samples have both labellings.
     field = PairwiseField(torch.tensor([[0], [1]]), torch.zeros(2, 2), torch.zeros(1, 2, 2)).forbid([(0, 1)])
     stuck = sample_gibbs(field, 50, sweeps=20, start=torch.tensor([1, 1]), generator=seeded())
     assert stuck.eq(1).all()

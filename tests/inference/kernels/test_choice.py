@@ -11,7 +11,7 @@ from accord.inference.kernels import choose_kernel, triton
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def test_auto_takes_the_fast_kernel_where_it_fits():
+def test_auto_takes_the_fast_kernel_if_it_can_solve_the_problem():
     requires("native")
     field = random_field(6, 8, 3)
     assert choose_kernel("auto", problem_of(field))[0] == "native"
@@ -22,7 +22,7 @@ def test_auto_takes_the_fast_kernel_where_it_fits():
         choose_kernel("fastest", problem_of(field))
 
 
-def test_native_refuses_what_it_cannot_do():
+def test_native_refuses_too_many_states():
     with pytest.raises(OptionError, match="up to 64 states"):
         propagate(random_field(3, 2, 65), backend="native")
 

@@ -84,7 +84,7 @@ def test_graphs_without_edges_or_nodes(backend, states):
     index = torch.empty(2, 0, dtype=torch.long)
     empty = PairwiseField(index, torch.empty(0, states), torch.empty(0, states, states))
     assert propagate(empty, backend=backend).converged.tolist() == [True]
-    # Graph 0 is a lone node, 1 has an edge and a node apart, 2 has nothing.
+    # Graph 0 is a single node, graph 1 has an edge and an isolated node, graph 2 is empty.
     node = torch.randn(4, states, generator=torch.Generator().manual_seed(0))
     field = PairwiseField(torch.tensor([[1], [3]]), node, torch.zeros(1, states, states), torch.tensor([0, 1, 1, 1]), 3)
     beliefs = propagate(field, backend=backend)
@@ -100,7 +100,7 @@ def test_contradictions_are_reported(backend, states):
     with pytest.raises(InfeasibleError, match="no state is left for node [12] in graph 0"):
         propagate(PairwiseField(index, node, edge), backend=backend)
     problem = problem_of(PairwiseField(index, node, torch.zeros_like(edge)))
-    node[0] = -torch.inf  # `propagate` would see this one before the kernel does
+    node[0] = -torch.inf  # `propagate` itself would refuse this, so the kernel is called directly
     with pytest.raises(InfeasibleError, match="no state is left for node 1 in graph 0"):
         KERNELS[backend](dataclasses.replace(problem, node=node[None]))
 
@@ -121,7 +121,7 @@ def test_same_as_reference(fast, field, damping, appearance, tolerance, semiring
     assert_same(field, fast, semiring=semiring, **options)
 
 
-def test_one_edge_that_may_be_missing_is_noticed(fast):
+def test_one_appearance_below_one_makes_the_problem_weighted(fast):
     field = random_field(20, 45, 3)
     appearance = torch.ones(45, dtype=torch.float64)
     plain = propagate(field, edge_appearance=appearance, backend=fast)
@@ -165,7 +165,7 @@ def test_same_for_tables_that_span_a_thousand_nats(fast, states, semiring):
     wide = random_field(20, 45, states, scale=250.0)
     assert_same(wide, fast, {"rtol": 0, "atol": 1e-8}, **options)
     assert_same(wide.with_potentials(edge=barred(wide.edge, 0.03)), fast, {"rtol": 0, "atol": 1e-8}, **options)
-    # Some tables wide, most not; and a cavity that no table of moderate span brings back from underflow.
+    # Some tables of wide span, most not; and cavities that underflow with tables of moderate span.
     mixed = wide.edge.clone()
     mixed[5:] *= 0.004
     assert_same(wide.with_potentials(edge=mixed), fast, {"rtol": 0, "atol": 1e-8}, **options)
@@ -174,7 +174,7 @@ def test_same_for_tables_that_span_a_thousand_nats(fast, states, semiring):
 
 @pytest.mark.parametrize("states", [2, 3, 9])
 def test_forbidden_pairs_do_not_hide_unlikely_states(fast, states):
-    """The best state of the source is barred from state 0 of the target, which is left with one e^-300 as likely."""
+    """The best state of the source excludes state 0 of the target, which only states e^-300 as likely allow."""
     node = torch.zeros(2, states)
     node[0, 1:] = -300.0
     edge = torch.zeros(1, states, states)
@@ -188,7 +188,7 @@ def test_forbidden_pairs_do_not_hide_unlikely_states(fast, states):
 @pytest.mark.parametrize("semiring", ["sum", "max"])
 @pytest.mark.parametrize("states", [2, 3, 10])
 def test_same_on_one_large_graph(fast, states, semiring):
-    """Large enough to be cut into tiles that threads share."""
+    """Large enough to be split into tiles."""
     options = {"semiring": semiring, "max_sweeps": 3, "tolerance": 0.0}
     field = random_field(900, 4200, states, scale=0.5)
     assert_same(field, fast, **options)
@@ -226,7 +226,7 @@ def test_starts_and_no_sweeps(fast, states):
 
 
 @pytest.mark.parametrize("states", [2, 3, 16])
-def test_the_same_bits_every_time_and_for_any_number_of_threads(fast, states):
+def test_results_are_the_same_to_the_bit_for_any_number_of_threads(fast, states):
     field = random_field(1500, 6000, states, dtype=torch.float32)
     crowd = random_field(6 * 800, 7 * 800, states, graphs=800, dtype=torch.float32)
     before = torch.get_num_threads()
@@ -243,8 +243,8 @@ def test_the_same_bits_every_time_and_for_any_number_of_threads(fast, states):
 
 
 @pytest.mark.parametrize("graphs", [1, 2])
-def test_torch_may_make_tensors_elsewhere_by_default(backend, graphs):
-    """What a kernel writes to by its address had better be where the field is."""
+def test_another_default_device_of_torch_changes_nothing(backend, graphs):
+    """Kernels write to buffers by address, so these must be on the device of the field."""
     field = random_field(20, 40, 3, graphs=graphs)
     there = propagate(field, backend=backend, edge_appearance=0.9)
     with torch.device("meta"):

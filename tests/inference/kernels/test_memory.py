@@ -1,4 +1,4 @@
-"""Large graphs: what a call takes is said before it starts, is what it takes, and blocks change no number."""
+"""Large graphs: the memory of a call is estimated before it starts, and working in blocks changes no result."""
 
 import logging
 import subprocess
@@ -19,7 +19,7 @@ from accord.inference.kernels.triton._plan import make_plan, planned_bytes
 
 
 def random_field(nodes=60, edges=150, states=3, replicas=(), dtype=torch.float64, barred=0.0, graphs=1):
-    """A field with loops, and forbidden pairs where asked for, which leave the diagonal free."""
+    """A field with loops; a share `barred` of the pairs of different states is forbidden."""
     generator = torch.Generator().manual_seed(0)
     pairs = torch.combinations(torch.arange(nodes // graphs))
     index = torch.cat(
@@ -39,7 +39,7 @@ def random_field(nodes=60, edges=150, states=3, replicas=(), dtype=torch.float64
 @pytest.mark.parametrize("replicas", [(), (3,)])
 @pytest.mark.parametrize("barred", [0.0, 0.3])
 @pytest.mark.parametrize("appearance", [1.0, 0.7])
-def test_blocks_change_no_number(monkeypatch, replicas, barred, appearance):
+def test_blocks_change_no_result(monkeypatch, replicas, barred, appearance):
     field = random_field(replicas=replicas, barred=barred, graphs=2)
     whole = propagate(field, max_sweeps=5, edge_appearance=appearance)
     results = [whole.node, whole.edge, whole.log_partition, whole.decode()]
@@ -50,7 +50,7 @@ def test_blocks_change_no_number(monkeypatch, replicas, barred, appearance):
 
 
 def test_beliefs_with_and_without_gradient_are_the_same():
-    """Autograd takes all edges at once and other sums than those made in blocks."""
+    """With a gradient, all edges are processed at once; without, in blocks."""
     field = random_field(barred=0.3)
     followed = field.with_potentials(node=field.node.clone().requires_grad_())
     plain, with_gradient = propagate(field, max_sweeps=5), propagate(followed, max_sweeps=5)
@@ -61,7 +61,7 @@ def test_beliefs_with_and_without_gradient_are_the_same():
 
 
 def test_sums_over_large_graphs_keep_their_precision():
-    """A chain of equal parts: in float32, adding up one by one is off by several nats."""
+    """Many equal parts: added one by one in float32, their sum would be off by several nats."""
     count = 400_000
     index = torch.stack([torch.arange(0, 2 * count, 2), torch.arange(1, 2 * count, 2)])
     node, edge = torch.full((2 * count, 2), 0.1), torch.full((count, 2, 2), 0.1)
@@ -84,7 +84,7 @@ def test_a_graph_with_as_many_edges_as_nodes_is_not_peeled():
         ({"schedule": "residual"}, "use schedule 'synchronous'"),
     ],
 )
-def test_what_a_large_call_takes_is_said_or_refused_beforehand(monkeypatch, caplog, options, remedy):
+def test_the_memory_of_a_large_call_is_logged_or_refused_beforehand(monkeypatch, caplog, options, remedy):
     if options.get("backend") == "native" and _native.unavailable() is not None:
         pytest.skip("no compiler")
     field = random_field(replicas=(2,))
@@ -97,7 +97,7 @@ def test_what_a_large_call_takes_is_said_or_refused_beforehand(monkeypatch, capl
         propagate(field, max_sweeps=1, **options)
 
 
-def test_small_calls_say_nothing(caplog, monkeypatch):
+def test_small_calls_log_nothing(caplog, monkeypatch):
     monkeypatch.setattr(_memory, "available_memory", lambda device: 0)
     with caplog.at_level(logging.INFO, logger="accord.inference"):
         propagate(random_field(), max_sweeps=1)
@@ -106,7 +106,7 @@ def test_small_calls_say_nothing(caplog, monkeypatch):
 
 @pytest.mark.parametrize("states", [2, 3, 20])
 @pytest.mark.parametrize("replicas", [(), (2,)])
-def test_a_plan_for_the_gpu_fits_what_was_said(states, replicas):
+def test_the_estimate_of_a_plan_for_the_gpu(states, replicas):
     field = random_field(nodes=2000, edges=9000, states=states, replicas=replicas, dtype=torch.float32)
     field = field.to("cuda" if torch.cuda.is_available() else "cpu")
     problem = _problem(field, PropagationOptions(max_sweeps=3, tolerance=0.0), None)
@@ -151,14 +151,14 @@ print(now("VmHWM") - before, needed_bytes({backend!r}, beliefs.problem))
         ("reference", 3, 400_000, 1),
     ],
 )
-def test_memory_is_what_was_said(backend, states, edges, graphs):
-    """On graphs so large that the allocator gives back what is freed."""
+def test_the_estimate_of_memory(backend, states, edges, graphs):
+    """On graphs so large that the allocator returns freed memory to the system."""
     if backend == "native" and _native.unavailable() is not None:
         pytest.skip("no compiler")
     code = MEASURE.format(states=states, edges=edges, graphs=graphs, backend=backend)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    peak, said = map(int, done.stdout.split())
-    assert 0.7 * said < peak < 1.3 * said
+    peak, estimate = map(int, done.stdout.split())
+    assert 0.7 * estimate < peak < 1.3 * estimate
     if backend == "native" and states == 3:
-        # With the field itself (16 bytes an edge beside its tables) less than twice the tables and messages.
+        # Together with the field (16 bytes an edge and its tables) less than twice the tables and messages.
         assert peak < 1.1 * 4 * edges * (states**2 + 2 * states)

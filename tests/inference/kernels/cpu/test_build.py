@@ -1,4 +1,4 @@
-"""The CPU kernel is compiled where it is first used; whatever goes wrong, the library works on without it."""
+"""The CPU kernel is compiled at first use; if that fails, the library works without it."""
 
 import logging
 import subprocess
@@ -17,7 +17,7 @@ from accord.inference.kernels.cpu import _solve as _native
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
-    """A machine on which nothing was compiled yet."""
+    """An empty cache: nothing has been compiled yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     _native_build.load_library.cache_clear()
     _native.unavailable.cache_clear()
@@ -27,7 +27,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("compiler", ["no-such-compiler", "false"])
-def test_without_a_compiler_auto_falls_back_and_says_so_once(elsewhere, monkeypatch, caplog, compiler):
+def test_without_a_compiler_auto_falls_back_with_one_warning(elsewhere, monkeypatch, caplog, compiler):
     monkeypatch.setenv("CXX", compiler)
     problem = problem_of(random_field(6, 8, 3))
     with caplog.at_level(logging.WARNING, logger="accord"):
@@ -37,14 +37,14 @@ def test_without_a_compiler_auto_falls_back_and_says_so_once(elsewhere, monkeypa
         propagate(random_field(6, 8, 3), backend="native")
 
 
-def test_a_cache_that_cannot_be_written_is_survived(elsewhere, monkeypatch):
+def test_a_cache_that_cannot_be_written_makes_the_kernel_unavailable(elsewhere):
     (elsewhere / "accord").write_text("not a folder")
     assert _native.unavailable() is not None
 
 
 @pytest.fixture
 def slow_compiler(elsewhere, monkeypatch):
-    """A compiler that tells its version, writes down that it was called, and then does what it is told to."""
+    """A fake compiler that prints no version, logs each call, and then runs a given shell command."""
 
     def make(does):
         script = elsewhere / "compiler"
@@ -60,14 +60,14 @@ def slow_compiler(elsewhere, monkeypatch):
 
 
 def calls(folder):
-    """How often the compiler was run; cached answers are forgotten, as in a new process."""
+    """How often the compiler was run, and the error, as seen by a new process."""
     _native_build.load_library.cache_clear()
     with pytest.raises(_native_build.BuildError) as error:
         _native_build.load_library()
     return len((folder / "calls").read_text().split()), str(error.value)
 
 
-def test_a_failure_that_took_long_is_not_tried_again_until_its_note_is_deleted(elsewhere, slow_compiler):
+def test_a_slow_failure_is_not_repeated_until_its_note_is_deleted(elsewhere, slow_compiler):
     compiler = slow_compiler("echo cannot >&2; exit 1")
     first = calls(elsewhere)
     assert first[0] == len(_native_build.TUNING)
@@ -77,7 +77,7 @@ def test_a_failure_that_took_long_is_not_tried_again_until_its_note_is_deleted(e
     note.unlink()
     assert calls(elsewhere)[0] == 2 * first[0]
     compiler.write_text(compiler.read_text().replace("&& exit", "&& echo 2.0 && exit"))
-    assert calls(elsewhere)[0] == 3 * first[0]  # another version may do better
+    assert calls(elsewhere)[0] == 3 * first[0]  # another version of the compiler is tried again
 
 
 def test_a_compiler_that_takes_too_long_is_stopped_with_its_children(elsewhere, slow_compiler, monkeypatch):
@@ -105,7 +105,7 @@ def test_quick_failures_and_interrupts_leave_no_note(elsewhere, slow_compiler, m
     assert not list(elsewhere.glob("accord/kernels/*"))
 
 
-def test_a_broken_library_is_survived(elsewhere, monkeypatch):
+def test_a_broken_library_makes_the_kernel_unavailable(elsewhere, monkeypatch):
     def write_nonsense(compiler, path):
         path.parent.mkdir(parents=True)
         path.write_text("not a library")

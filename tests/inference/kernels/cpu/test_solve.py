@@ -1,4 +1,4 @@
-"""The compiled kernel's own ways: which of them a field takes must not show, and what it needs is said beforehand."""
+"""The compiled kernel has several ways to solve a field; results must not depend on which one is taken."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(_native.unavailable() is not None, reason="no co
 
 
 def ring(states, scale, dtype, nodes=40, seed=0):
-    """A ring with chords: the ways differ in what spans they take, so one table is as wide as asked for."""
+    """A ring with chords, one of whose tables has the span `scale`: the ways differ in the spans they support."""
     generator = torch.Generator().manual_seed(seed)
     first = torch.arange(nodes)
     index = torch.cat(
@@ -27,7 +27,7 @@ def ring(states, scale, dtype, nodes=40, seed=0):
 @pytest.mark.parametrize("states", [2, 3, 5, 8, 12])
 @pytest.mark.parametrize("span", [12.0, 16.0, 20.0, 29.0, 33.0, 59.0, 61.0, 80.0, 290.0, 310.0, 650.0])
 def test_spans_on_either_side_of_every_way(states, span):
-    """Ratios, logs, and log space take over from each other; none of it may show."""
+    """Ratios, logs and log space are used for different spans; results are the same."""
     for dtype, atol in ((torch.float64, 1e-9), (torch.float32, 1e-3)):
         field = ring(states, span, dtype)
         options = {"max_sweeps": 12, "tolerance": 0.0}
@@ -71,8 +71,8 @@ def test_totals_on_either_side_of_where_products_overflow(states, towards, copie
 
 
 @pytest.mark.parametrize("states", [2, 3, 9])
-def test_potentials_far_apart_meet_tables_at_the_edge_of_the_quickest_way(states):
-    """Totals beyond any float, less the one message that brought them there."""
+def test_large_potentials_with_tables_at_the_largest_span_of_the_quickest_way(states):
+    """Totals whose exponentials overflow, less the one message that made them so large."""
     field = ring(states, 29.0, torch.float64)
     node = field.node * 40
     node[::4, 0] += 90.0
@@ -86,7 +86,7 @@ def test_potentials_far_apart_meet_tables_at_the_edge_of_the_quickest_way(states
 
 @pytest.mark.parametrize("states", [2, 3, 9])
 @pytest.mark.parametrize("far", [5.0, 100.0, 1000.0])
-def test_messages_to_start_from_may_be_far_apart(states, far):
+def test_messages_to_start_from_may_have_a_large_span(states, far):
     field = ring(states, 5.0, torch.float64)
     start = far * torch.randn(
         2 * field.num_edges, states, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
@@ -101,7 +101,7 @@ def test_messages_to_start_from_may_be_far_apart(states, far):
 
 @pytest.mark.parametrize("semiring", ["sum", "max"])
 @pytest.mark.parametrize("bias", [3.0, 13.0, 16.0, 200.0])
-def test_what_depends_on_one_end_only_is_kept_apart(semiring, bias):
+def test_terms_that_depend_on_one_end_only_are_stored_separately(semiring, bias):
     """Tables of three to eight states are stored without their last row and column."""
     for states in (3, 4, 7):
         field = ring(states, 5.0, torch.float64)
@@ -123,8 +123,8 @@ def test_what_depends_on_one_end_only_is_kept_apart(semiring, bias):
 
 @pytest.mark.parametrize("semiring", ["sum", "max"])
 @pytest.mark.parametrize("states", [2, 3, 9])
-def test_the_change_of_the_last_sweep_is_told_and_no_other_looked_for(semiring, states):
-    """On a graph that is cut into tiles, whichever sweep is the last, and whether that was known beforehand."""
+def test_the_exact_change_is_reported_for_the_last_sweep(semiring, states):
+    """On a graph that is split into tiles, for any number of sweeps, whether or not the last is known beforehand."""
     generator = torch.Generator().manual_seed(3)
     nodes, edges = 1500, 4000
     index = torch.randint(0, nodes, (2, edges), generator=generator)
@@ -146,7 +146,7 @@ def test_the_change_of_the_last_sweep_is_told_and_no_other_looked_for(semiring, 
         assert_close(found.residual, expected.residual, rtol=0, atol=1e-10)
 
 
-def test_clamped_labels_do_not_leave_the_quickest_way():
+def test_clamped_labels_are_solved_the_quickest_way():
     field = ring(3, 5.0, torch.float64)
     labels = torch.full((40,), -1)
     labels[::5] = 2
@@ -155,8 +155,8 @@ def test_clamped_labels_do_not_leave_the_quickest_way():
     assert_close(propagate(clamped, backend="native", max_sweeps=30).messages, expected.messages, rtol=0, atol=1e-9)
 
 
-def test_graphs_of_a_batch_may_lie_anywhere():
-    """Large graphs are cut up one by one, small ones bundled; their nodes lie among those of others, or far apart."""
+def test_nodes_and_edges_of_a_batch_may_be_in_any_order():
+    """Large graphs are split into tiles, small ones are bundled; nodes of a graph are mixed with those of others."""
     field = random_field(1800, 7500, 3, graphs=3, scale=0.5)
     generator = torch.Generator().manual_seed(0)
     few = torch.combinations(torch.arange(80))  # 3160 edges
@@ -171,7 +171,7 @@ def test_graphs_of_a_batch_may_lie_anywhere():
     assert_same(mixed, "native", max_sweeps=6, tolerance=1e-2)
 
 
-def test_many_edges_are_put_in_order_by_several_threads():
+def test_many_edges_are_sorted_by_several_threads():
     field = random_field(4000, 2**18 + 77, 2, scale=0.3, dtype=torch.float32)
     expected = propagate(field, max_sweeps=2, tolerance=0.0, backend="reference")
     before, messages = torch.get_num_threads(), []

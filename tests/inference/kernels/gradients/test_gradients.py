@@ -1,4 +1,4 @@
-"""Gradients through any kernel are those of plain unrolling run to the end, at a fraction of its memory."""
+"""Gradients through any kernel equal those of plain unrolling, at a fraction of its memory."""
 
 import pytest
 import torch
@@ -37,21 +37,21 @@ def ring_field(length=7, states=3, scale=1.0, lead=(), seed=0):
 
 
 def frustrated_field(states=2):
-    """A complete graph with strong couplings of random sign: plain propagation does not settle."""
+    """A complete graph with strong couplings of random sign: plain propagation does not converge."""
     index = torch.combinations(torch.arange(7)).t()
     signs = noise(index.shape[1], seed=6).sign()
     return PairwiseField(index, 0.3 * noise(7, states), 2.5 * signs[:, None, None] * torch.eye(states, dtype=DTYPE))
 
 
 def loss_of(beliefs):
-    """Something that depends on every belief and on nothing twice in the same way."""
+    """A loss that depends on every belief, each with a different weight."""
     node, edge = beliefs.node.exp(), beliefs.edge.exp()
     weighted = (node * noise(*node.shape, seed=8)).sum() + (edge * noise(*edge.shape, seed=9)).sum()
     return weighted + beliefs.log_partition.sum()
 
 
 def gradients(field, backend, appearance=None, start=None, loss=loss_of, **options):
-    """Of a loss with respect to node, edge and, where given, appearance and start; and the beliefs."""
+    """Gradients of a loss with respect to node, edge and, if given, appearance and start; and the beliefs."""
     given = {"node": field.node, "edge": field.edge, "edge_appearance": appearance, "start": start}
     leaves = {name: value.clone().requires_grad_() for name, value in given.items() if value is not None}
     options |= {name: leaf for name, leaf in leaves.items() if name not in ("node", "edge")}
@@ -59,12 +59,12 @@ def gradients(field, backend, appearance=None, start=None, loss=loss_of, **optio
     return torch.autograd.grad(loss(beliefs), list(leaves.values()), materialize_grads=True), beliefs
 
 
-# ---- where it settled: implicit
+# ---- converged runs: the implicit gradient
 
 
 @given(field=fields(tree=True, max_nodes=5))
 @settings(max_examples=25)
-def test_on_forests_as_exact_inference(backend, field):
+def test_forests_have_the_gradients_of_exact_inference(backend, field):
     (node, edge), beliefs = gradients(field, backend)
     leaves = [field.node.clone().requires_grad_(), field.edge.clone().requires_grad_()]
     exact = torch.autograd.grad(
@@ -79,7 +79,7 @@ def test_on_forests_as_exact_inference(backend, field):
 @pytest.mark.parametrize("semiring", ["sum", "max"])
 @given(field=fields(max_nodes=5, scale=0.7))
 @settings(max_examples=15)
-def test_settled_loops_as_unrolled_to_the_end(backend, semiring, damping, field):
+def test_converged_loops_have_the_gradients_of_long_unrolling(backend, semiring, damping, field):
     options = {"semiring": semiring, "damping": damping, "max_sweeps": 1000}
     appearance, start = noise(field.num_edges).sigmoid(), noise(*field.replicas, 2 * field.num_edges, field.num_states)
     expected, reference = gradients(field, "reference", appearance, start, **options)
@@ -107,12 +107,12 @@ def test_finite_differences_on_loops(backend):
     assert torch.autograd.gradcheck(run, [leaf.clone().requires_grad_() for leaf in leaves])
 
 
-def test_settled_beliefs_forget_their_start(backend):
+def test_converged_beliefs_do_not_depend_on_their_start(backend):
     field = ring_field()
     settled = propagate(field)
     (node, _, start), beliefs = gradients(field, backend, start=settled.messages)
     assert int(beliefs.sweeps) == 1 and not bool(start.any())
-    # One unrolled sweep would miss most of it; the fixed point does not care where it was reached from.
+    # One unrolled sweep would miss most of the gradient; that of the fixed point does not depend on the start.
     assert_close(node, gradients(field, "reference")[0][0], **TIGHT)
 
 
@@ -126,7 +126,7 @@ def test_a_fixed_point_is_not_run_again(monkeypatch):
         gradients(ring_field(), "auto", max_sweeps=3)
 
 
-def test_backward_sweeps_that_do_not_settle_are_replaced_by_unrolling(monkeypatch):
+def test_backward_sweeps_that_do_not_converge_are_replaced_by_unrolling(monkeypatch):
     monkeypatch.setattr(_adjoint, "DEFAULT_SWEEPS", 0)
     monkeypatch.setattr(_adjoint, "MORE_SWEEPS", 0)
     field = ring_field(lead=(2,))
@@ -134,12 +134,12 @@ def test_backward_sweeps_that_do_not_settle_are_replaced_by_unrolling(monkeypatc
         assert_close(ours, theirs, **TIGHT)
 
 
-# ---- where it did not: unrolled in stretches
+# ---- other runs: unrolled in segments
 
 
 @pytest.mark.parametrize("sweeps", [1, 3, 16, 17, 40])
 @pytest.mark.parametrize("semiring", ["sum", "max"])
-def test_as_many_sweeps_as_plain_unrolling(backend, semiring, sweeps):
+def test_a_fixed_number_of_sweeps_has_the_gradients_of_plain_unrolling(backend, semiring, sweeps):
     field = ring_field(scale=2.0, lead=(2,))
     appearance, start = noise(2, field.num_edges).sigmoid(), noise(2, 2 * field.num_edges, 3)
     options = {"semiring": semiring, "damping": 0.1, "max_sweeps": sweeps, "tolerance": 0.0}
@@ -149,14 +149,14 @@ def test_as_many_sweeps_as_plain_unrolling(backend, semiring, sweeps):
         assert bool(theirs.any())
 
 
-def test_no_sweeps_leave_the_gradient_of_the_start(backend):
+def test_without_sweeps_the_start_gets_the_gradient(backend):
     field, start = ring_field(), noise(16, 3)
     expected, found = (gradients(field, name, None, start, max_sweeps=0)[0] for name in ("reference", backend))
     for ours, theirs in zip(found, expected, strict=True):
         assert_close(ours, theirs, **TIGHT)
 
 
-def test_what_does_not_settle_is_unrolled(backend):
+def test_runs_that_do_not_converge_are_unrolled(backend):
     field = frustrated_field()
     expected, beliefs = gradients(field, "reference", max_sweeps=25)
     assert not bool(beliefs.converged)
@@ -167,7 +167,7 @@ def test_what_does_not_settle_is_unrolled(backend):
 # ---- batches, replicas, constraints
 
 
-def test_settled_and_unsettled_graphs_do_not_mix(backend):
+def test_converged_and_other_graphs_do_not_mix(backend):
     parts = [ring_field(states=2), frustrated_field(), ring_field(length=4, states=2, seed=5)]
     options = {"max_sweeps": 60, "tolerance": 1e-10}
     (node, edge), beliefs = gradients(union(parts), backend, loss=lambda b: b.node[:, 0].exp().sum(), **options)
@@ -177,7 +177,7 @@ def test_settled_and_unsettled_graphs_do_not_mix(backend):
     assert_close(edge, torch.cat([part[1] for part in alone]), **TIGHT)
 
 
-def test_settled_and_unsettled_replicas_do_not_mix(backend):
+def test_converged_and_other_replicas_do_not_mix(backend):
     hard = frustrated_field()
     scale = torch.tensor([0.05, 1.0, 0.1], dtype=DTYPE)[:, None, None, None]
     field = PairwiseField(hard.edge_index, hard.node, scale * hard.edge)
@@ -220,7 +220,7 @@ def test_single_precision(backend):
         assert_close(ours.double(), theirs, rtol=1e-3, atol=1e-4)
 
 
-def test_only_what_asks_gets_a_gradient(backend):
+def test_only_tensors_that_require_a_gradient_get_one(backend):
     field = ring_field()
     edge = field.edge.clone().requires_grad_()
     beliefs = propagate(field.with_potentials(edge=edge), backend=backend)
@@ -245,7 +245,7 @@ def test_second_derivatives_are_refused(backend):
 
 
 class SavedBytes:
-    """Bytes that autograd holds for backward passes: now, and at most so far. Shared memory counts once."""
+    """Bytes that autograd holds for backward passes, now and at the peak. Shared memory counts once."""
 
     def __init__(self):
         self.live, self.peak, self.held = 0, 0, {}
@@ -277,7 +277,7 @@ class SavedBytes:
 
 
 def test_memory_for_200_sweeps():
-    """Unrolled grows with the sweeps, stretches with their root, and the fixed point not at all."""
+    """Memory of plain unrolling grows with the sweeps, that of segments with their root, that of a fixed point not."""
     field = ring_field(length=200, states=4, scale=0.5)
 
     def peak(backend, sweeps, tolerance):

@@ -10,7 +10,7 @@ from accord.inference.kernels.reference._levels import centre_levels
 from accord.inference.kernels.reference._sequential import order_arcs
 
 
-def test_levels_start_in_the_middle():
+def test_levels_start_at_the_centre():
     path = torch.stack([torch.arange(6), torch.arange(1, 7)])
     assert centre_levels(path, 7).tolist() == [3, 2, 1, 0, 1, 2, 3]
     assert centre_levels(path.flip(1), 8).tolist() == [3, 2, 1, 0, 1, 2, 3, 0]

@@ -63,11 +63,11 @@ def test_loops_end_where_synchronous_sweeps_end(schedule, semiring, field, dampi
     appearance = torch.linspace(0.6, 1.0, field.num_edges, dtype=DTYPE)
     options = {"semiring": semiring, "damping": damping, "max_sweeps": 2000, "edge_appearance": appearance}
     plain, ordered = propagate(field, **options), propagate(field, schedule=schedule, **options)
-    if semiring == "sum":  # with couplings this weak there is one fixed point, and all ways lead there
+    if semiring == "sum":  # with such weak couplings there is only one fixed point
         assert bool(plain.converged.all()) and bool(ordered.converged.all())
         assert_close(ordered.node, plain.node, rtol=0, atol=1e-8)
     again = propagate(field, start=ordered, **(options | {"max_sweeps": 1, "tolerance": 1e-6}))
-    assert bool((again.converged | ~ordered.converged).all())  # settled means that a whole sweep would change nothing
+    assert bool((again.converged | ~ordered.converged).all())  # converged: a synchronous sweep changes nothing
 
 
 def test_fewer_sweeps_on_a_grid_near_the_transition(schedule):
@@ -86,10 +86,10 @@ def test_sequential_solves_long_paths_in_one_sweep():
     field = PairwiseField(index, node, edge)
     once = propagate(field, schedule="sequential", max_sweeps=1)
     assert_close(once.node, propagate(field).node, **EXACT)
-    assert int(propagate(field, schedule="sequential").sweeps) == 2  # the second finds that nothing moves
+    assert int(propagate(field, schedule="sequential").sweeps) == 2  # the second finds no change
 
 
-# ---- the ways of all kernels
+# ---- what all kernels have in common
 
 
 @given(parts=st.lists(fields(max_nodes=5, min_states=2, max_states=2, replicas=((),)), min_size=1, max_size=4))
@@ -155,7 +155,7 @@ def test_infeasible_fields_are_named(schedule):
 
 @pytest.mark.parametrize("sweeps", [3, 400])
 def test_gradients(schedule, sweeps):
-    """At a fixed point as any other way; elsewhere by unrolling the schedule, which the reference does by itself."""
+    """The same at a fixed point as with any schedule; otherwise those of the unrolled schedule."""
     field = ising_grid(3, 3, 0.4, lead=(2,))
     found = []
     for backend in ("auto", "reference"):

@@ -16,7 +16,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 pytestmark = pytest.mark.skipif(_triton.unavailable() is not None, reason="Triton is not installed")
 
 
-def test_it_refuses_what_it_cannot_do(monkeypatch):
+def test_problems_that_it_cannot_solve_are_refused(monkeypatch):
     field = random_field(4, 4, 3).to(DEVICE)
     with pytest.raises(OptionError, match="up to 64 states"):
         propagate(random_field(3, 2, 65).to(DEVICE), backend="triton")
@@ -26,7 +26,7 @@ def test_it_refuses_what_it_cannot_do(monkeypatch):
 
 
 def test_gradients_go_through_it():
-    """They are taken at the fixed point, or of the sweeps that were run, whichever kernel ran them."""
+    """Whichever kernel ran the sweeps."""
     field = random_field(6, 7, 3).to(DEVICE)
     found = []
     for backend in ("triton", "reference"):
@@ -37,14 +37,14 @@ def test_gradients_go_through_it():
     torch.testing.assert_close(*found)
 
 
-def test_without_triton_it_says_what_to_install(monkeypatch):
+def test_without_triton_the_error_names_what_to_install(monkeypatch):
     monkeypatch.setattr(_triton, "unavailable", lambda: "Triton is not installed")
     with pytest.raises(OptionError, match="pip install 'triton"):
         propagate(random_field(4, 4, 3).to(DEVICE), backend="triton")
 
 
 @pytest.mark.parametrize(("version", "works"), [("3.3.1", False), ("3.4.0", True), ("3.10.0+git1", True)])
-def test_an_old_triton_is_left_alone(monkeypatch, version, works):
+def test_an_old_triton_is_not_used(monkeypatch, version, works):
     monkeypatch.setattr("triton.__version__", version)
     _triton.unavailable.cache_clear()
     try:
@@ -54,7 +54,7 @@ def test_an_old_triton_is_left_alone(monkeypatch, version, works):
 
 
 def test_device_code_can_be_imported_without_triton():
-    """Modules are imported by tools that list a package; only running them takes Triton."""
+    """Tools that list a package import all its modules; only running them needs Triton."""
     code = (
         "import sys; sys.modules['triton'] = None\n"
         "import accord.inference.kernels.triton.device._kernels, accord.inference.kernels as kernels\n"

@@ -1,6 +1,6 @@
-"""The Triton kernel gives what the reference gives: on a GPU where there is one, else in Triton's interpreter.
+"""The Triton kernel equals the reference: on a GPU if there is one, otherwise in Triton's interpreter.
 
-The interpreter takes 50 us for every operation of a kernel, so problems and sweeps are few here.
+The interpreter takes 50 us for every operation of a kernel, so problems are small and sweeps few.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ pytestmark = [
 
 @pytest.fixture(params=["groups", "sweeps"])
 def driver(request, monkeypatch):
-    """One program for a group of small graphs, or a launch for each sweep, whatever the size."""
+    """Solve by one program for each group of small graphs, or by a launch for each sweep."""
     if request.param == "sweeps":
         monkeypatch.setattr(_triton_plan, "SMALL", (0, 0))
         monkeypatch.setattr(_triton, "CHECK_EVERY", 2)
@@ -39,7 +39,7 @@ def driver(request, monkeypatch):
 
 @jit(do_not_specialize=["programs", "total"])
 def last_share(found, programs, total):
-    """What `share_of` gives the last of many programs."""
+    """The share of the last of many programs."""
     first, last = share_of(programs - 1, programs, total, 32)
     tl.store(found, first)
     tl.store(found + 1, last)
@@ -59,7 +59,7 @@ def check(field, tolerances=EXACT, start=None, **options):
 
 
 def shuffled(field, seed=0):
-    """The same graphs with nodes and edges in any order."""
+    """The same graphs with nodes and edges in random order."""
     generator = torch.Generator().manual_seed(seed)
     node = torch.randperm(field.num_nodes, generator=generator)
     edge = torch.randperm(field.num_edges, generator=generator)
@@ -128,8 +128,8 @@ def test_same_for_wide_tables_and_forbidden_states(driver, states):
 
 
 @pytest.mark.parametrize(("states", "semiring", "scale"), [(18, "max", 1.0), (18, "sum", 1.0), (3, "sum", 250.0)])
-def test_states_beyond_the_last_weigh_nothing(driver, states, semiring, scale):
-    """Rows are padded to 32 or 4 states, which tables of -1,000 must not lose to."""
+def test_padding_contributes_nothing(driver, states, semiring, scale):
+    """Rows are padded to 32 or 4 states; potentials near -1,000 must still outweigh the padding."""
     field = random_field(5, 6, states, scale=scale)
     low = field.with_potentials(edge=field.edge - 1000.0)
     check(low, {"rtol": 0, "atol": 1e-8}, semiring=semiring, max_sweeps=2, tolerance=0.0)
@@ -137,13 +137,13 @@ def test_states_beyond_the_last_weigh_nothing(driver, states, semiring, scale):
 
 @pytest.mark.parametrize("semiring", ["sum", "max"])
 def test_two_states_by_ratios_at_the_extremes(driver, semiring):
-    """Nodes as good as certain, tables that hardly let anything through, and messages to start from that say so."""
+    """Nearly certain nodes, tables that nearly forbid pairs, and messages to start from of large span."""
     options = {"semiring": semiring, "max_sweeps": 3, "tolerance": 0.0}
     field = random_field(9, 14, 2, lead=(2,))
     certain = field.with_potentials(node=1e4 * field.node)
     check(certain, **options)
     check(certain, damping=0.3, edge_appearance=0.7, **options)
-    check(certain.to(torch.float32), {"rtol": 1e-6, "atol": 5e-3}, **options)  # 1e4 nats have a grain of 1e-3
+    check(certain.to(torch.float32), {"rtol": 1e-6, "atol": 5e-3}, **options)  # float32 has steps of 1e-3 near 1e4
     steep = field.with_potentials(edge=500 * field.edge)
     check(steep, {"rtol": 0, "atol": 1e-8}, damping=0.3, **options)
     widest = field.with_potentials(edge=torch.tensor([[0.0, -1000.0], [-1000.0, -3.0]]).double().expand_as(field.edge))
@@ -154,7 +154,7 @@ def test_two_states_by_ratios_at_the_extremes(driver, semiring):
 
 
 def test_ratios_are_for_two_states_without_infinities():
-    """Infinite ratios cannot be taken out of a total again: one -inf anywhere, and there are rows of two."""
+    """An infinite ratio cannot be subtracted from a total again, so one -inf anywhere means rows of two numbers."""
     problem = problem_of(random_field(6, 8, 2).to(DEVICE))
     start = torch.zeros(1, 16, 2, dtype=torch.float64, device=DEVICE)
 
@@ -171,7 +171,7 @@ def test_ratios_are_for_two_states_without_infinities():
 
 @pytest.mark.parametrize("states", [2, 3])
 def test_forbidden_pairs_do_not_hide_unlikely_states(states):
-    """The best state of the source is barred from state 0 of the target, which is left with one e^-300 as likely."""
+    """The best state of the source excludes state 0 of the target, which only states e^-300 as likely allow."""
     node = torch.zeros(2, states)
     node[0, 1:] = -300.0
     edge = torch.zeros(1, states, states)
@@ -182,7 +182,7 @@ def test_forbidden_pairs_do_not_hide_unlikely_states(states):
 
 
 def test_graphs_of_a_batch_stop_one_by_one(driver):
-    """Small and large, settled sooner or later, in any order, one without edges: as if each were alone."""
+    """Graphs that converge at different sweeps, in any order, one without edges: as if each were alone."""
     field = random_field(6 * 12, 7 * 12, 3, graphs=12, lead=(2,), scale=0.7)
     lone = PairwiseField(
         field.edge_index,
@@ -193,7 +193,7 @@ def test_graphs_of_a_batch_stop_one_by_one(driver):
     for each in (lone, shuffled(lone)):
         check(each, max_sweeps=9, tolerance=3e-2)
         beliefs = propagate(each.to(DEVICE), max_sweeps=9, tolerance=3e-2, backend="triton")
-        assert len(beliefs.sweeps.unique()) > 2, "or the test shows nothing"
+        assert len(beliefs.sweeps.unique()) > 2, "otherwise the test shows nothing"
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="takes minutes in the interpreter")
@@ -205,8 +205,8 @@ def test_graphs_of_a_batch_stop_one_by_one_on_a_gpu(driver, states):
     check(shuffled(field), max_sweeps=30, tolerance=1e-6)
 
 
-def test_nodes_and_graphs_may_be_more_than_threads(driver):
-    """Each program takes its share of what is cleared and counted, however few there are."""
+def test_nodes_and_graphs_may_outnumber_threads(driver):
+    """Each program clears and counts its share, however few programs there are."""
     field = random_field(400, 30, 3, scale=0.7)
     check(field, max_sweeps=4, tolerance=0.0)
     graph = torch.arange(400) // 2
@@ -217,16 +217,16 @@ def test_nodes_and_graphs_may_be_more_than_threads(driver):
 
 
 @pytest.mark.parametrize("programs", [2**26 + 1, 2**30 - 1])
-def test_programs_without_work_take_none(programs):
-    """With one edge a program there are so many that their shares, multiplied out, exceed 32 bits."""
+def test_programs_without_work_have_an_empty_share(programs):
+    """There are so many programs that the product of number and share exceeds 32 bits."""
     found = torch.zeros(2, dtype=torch.int32, device=DEVICE)
     last_share[(1,)](found, programs, 40)
     assert found.tolist() == [40, 40]
 
 
 @pytest.mark.parametrize("states", [2, 3])
-def test_node_beliefs_outlast_sweeps_after_the_last(monkeypatch, states):
-    """Replicas settle one by one, and are launched on until the next look."""
+def test_node_beliefs_survive_sweeps_after_convergence(monkeypatch, states):
+    """Replicas converge at different sweeps, and launches continue until the next check."""
     monkeypatch.setattr(_triton_plan, "SMALL", (0, 0))
     field = random_field(12, 20, states, lead=(5,), scale=0.5)
     scale = torch.tensor([0.0, 0.01, 0.1, 0.5, 1.0], dtype=torch.float64)[:, None, None, None]
@@ -238,8 +238,8 @@ def test_node_beliefs_outlast_sweeps_after_the_last(monkeypatch, states):
 
 
 @pytest.mark.parametrize(("states", "edges"), [(2, 600), (3, 140), (18, 3)])
-def test_tables_may_lie_anyhow(states, edges):
-    """Shared by replicas, turned, or with gaps between them; over the borders of blocks."""
+def test_tables_may_have_any_strides(states, edges):
+    """Shared by replicas, transposed, or with gaps between them; across the borders of blocks."""
     field = random_field(40, edges, states, lead=(2,), scale=0.5)
     shared = field.with_potentials(edge=field.edge[0])
     turned = field.with_potentials(edge=field.edge.mT)
@@ -252,7 +252,7 @@ def test_tables_may_lie_anyhow(states, edges):
         check(each.with_potentials(edge=each.edge * 100.0), {"rtol": 0, "atol": 1e-8}, max_sweeps=1, tolerance=0.0)
 
 
-def test_graph_numbers_may_lie_apart():
+def test_graph_numbers_need_not_be_contiguous():
     field = random_field(24, 40, 3, graphs=4)
     apart = torch.stack([field.graph, field.graph], 1)[:, 0]
     assert not apart.is_contiguous()
@@ -272,7 +272,7 @@ def test_indices_of_large_graphs_are_not_copied(monkeypatch, states):
         monkeypatch.setattr(module, name, value)
     if states > _triton_layout.FEW:
         memory = _triton_plan.make_plan(problem_of(random_field(9, 14, states).to(DEVICE))).memory
-        assert memory.source.dtype == torch.int32, "next to many states they take no memory worth the time"
+        assert memory.source.dtype == torch.int32, "with many states, a copy of the indices takes little memory"
         monkeypatch.setattr(_triton_layout, "FEW", states)
     field = random_field(9, 14, states)
     on_device = field.to(DEVICE)
@@ -289,20 +289,20 @@ def test_indices_of_large_graphs_are_not_copied(monkeypatch, states):
 
 
 def test_limits_of_sweeps_and_tolerance(driver):
-    """As many sweeps as 32 bits can count, and a tolerance that float32 has no number for."""
+    """As many sweeps as 32 bits can count, and tolerances outside the range of float32."""
     tree = random_field(3, 2, 3, dtype=torch.float32)
     for max_sweeps in (2**31 - 3, 2**31 - 2, 2**31 - 1):
         check(tree, SINGLE, max_sweeps=max_sweeps, tolerance=1e-3)
     check(tree, SINGLE, max_sweeps=5, tolerance=1e39)
-    # Sums of whole numbers are exact in any order, so messages settle to the bit.
+    # Sums of integers are exact in any order, so messages converge to the bit.
     whole = tree.with_potentials(node=tree.node.mul(4).round(), edge=tree.edge.mul(4).round())
     check(whole, SINGLE, semiring="max", max_sweeps=5, tolerance=1e-60)
 
 
 @pytest.mark.parametrize("semiring", ["sum", "max"])
 @pytest.mark.parametrize("states", [2, 3, 5])
-def test_edges_of_the_same_source_add_up_first(monkeypatch, states, semiring):
-    """In the order given, where that is by source, or sorted; over the borders of blocks; in batches and replicas."""
+def test_edges_of_the_same_source_are_added_up_first(monkeypatch, states, semiring):
+    """In the given order if that is by source, otherwise sorted; across blocks, in batches and replicas."""
     for name, value in {"SMALL": (0, 0), "RUNS": (1, 1), "SORTED_SWEEPS": 2}.items():
         monkeypatch.setattr(_triton_plan, name, value)
     options = {"semiring": semiring, "tolerance": 0.0}
@@ -316,11 +316,11 @@ def test_edges_of_the_same_source_add_up_first(monkeypatch, states, semiring):
     check(field, max_sweeps=3, damping=0.2, edge_appearance=0.7, **options)
     check(field.with_potentials(edge=barred(field.edge, 0.01)), max_sweeps=3, **options)
     plan = _triton_plan.make_plan(dataclasses.replace(problem_of(field.to(DEVICE), **options), max_sweeps=1))
-    assert not plan.form.runs, "or a single sweep would wait for the sort"
+    assert not plan.form.runs, "a sort does not pay for a single sweep"
     monkeypatch.setattr(_triton_plan, "RUNS", (1, 100))
     for each in (field, by_source):
         plan = _triton_plan.make_plan(dataclasses.replace(problem_of(each.to(DEVICE), **options), max_sweeps=3))
-        assert plan.form.runs == (each is by_source), "few edges a node are not worth sorting"
+        assert plan.form.runs == (each is by_source), "a sort does not pay with few edges per node"
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="takes minutes in the interpreter")
@@ -349,8 +349,8 @@ def test_starts_and_no_sweeps(driver, states):
 
 
 @pytest.mark.parametrize("states", [2, 3])
-def test_the_same_bits_every_time(driver, deterministic, states):
-    """Nothing is added in an order that depends on who comes first."""
+def test_deterministic_mode_gives_the_same_bits_every_time(driver, deterministic, states):
+    """Messages are added in a fixed order."""
     field = random_field(60, 150, states, dtype=torch.float32, lead=(2,), graphs=2)
     check(field, SINGLE, max_sweeps=3, tolerance=0.0, edge_appearance=0.8)
     check(field.with_potentials(edge=barred(field.edge, 0.02)), SINGLE, max_sweeps=2, tolerance=0.0)
@@ -358,7 +358,7 @@ def test_the_same_bits_every_time(driver, deterministic, states):
     assert torch.equal(runs[0], runs[1]) and torch.equal(runs[0], runs[2])
 
 
-# ---- edges of the contract
+# ---- special cases
 
 
 def test_graphs_without_edges():
@@ -374,7 +374,7 @@ def test_contradictions_are_reported(driver):
     with pytest.raises(InfeasibleError, match="no state is left for node [12] in graph 0"):
         propagate(PairwiseField(index, node, edge).to(DEVICE), max_sweeps=3, backend="triton")
     problem = problem_of(PairwiseField(index, node, torch.zeros_like(edge)).to(DEVICE))
-    node[0] = -torch.inf  # `propagate` would see this one before the kernel does
+    node[0] = -torch.inf  # `propagate` itself would refuse this, so the kernel is called directly
     with pytest.raises(InfeasibleError, match="no state is left for node 1 in graph 0"):
         KERNELS["triton"](dataclasses.replace(problem, node=node[None].to(DEVICE)))
 

@@ -1,18 +1,19 @@
-// Two states: a message is one number, the log-ratio of state 1 to state 0, and so is a table.
+// Two states: a message is one number, the log-ratio of state 1 to state 0, and a table is reduced to one number too.
 //
-// With h half of p00 + p11 - p01 - p10, and a and b what state 1 gains on average at the source and at the target, the
-// log-ratio that the source sends is b + u, where c is the source's cavity with a taken in and
+// Let h be half of p00 + p11 - p01 - p10, and a and b the average gain of state 1 at the source and at the target. The
+// log-ratio that the source sends is b + u, where c is the source's cavity plus a, and
 //
 //   u = log (1 + e^(h+c)) / (e^h + e^c) = sign(h) sign(c) min(|h|, |c|) + log (1 + e^-|h+c|) / (1 + e^-|h-c|).
 //
-// Only u is stored, and a and b go into the node potentials once. LINEAR is the first form, with e^u, e^h and e^total
-// stored: a log and two reciprocals for an arc, and an exp for a node. LOGS is the second, which never overflows, for
-// tables that are wide. Infinite c (a forbidden state) gives +-h, as it should, in LINEAR because totals beyond
-// FAR_TOTAL are as good as infinite where no |h| or |u| exceeds NARROW_HALF: e^(2 * 17 - 52) is below float rounding.
+// Only u is stored; a and b are added to the node potentials once. LINEAR is the first form, with e^u, e^h and e^total
+// stored: it takes a log and two reciprocals for an arc, and an exp for a node. LOGS is the second form, which never
+// overflows, for tables of wide span. An infinite c (a forbidden state) gives +-h, as it should. In LINEAR, totals
+// beyond FAR_TOTAL count as infinite; if no |h| or |u| exceeds NARROW_HALF, the error e^(2 * 17 - 52) is below float
+// rounding.
 #pragma once
 #include "sweep.hpp"
 
-enum class Form { LINEAR, LOGS, MAX, PRODUCT };  // the last for more states only: ratio.hpp
+enum class Form { LINEAR, LOGS, MAX, PRODUCT };  // PRODUCT is for three and more states only: ratio.hpp
 template <class R> constexpr R NARROW_HALF = sizeof(R) == 4 ? R(17) : R(160);
 template <class R> constexpr R FAR_TOTAL = sizeof(R) == 4 ? R(52) : R(360);
 
@@ -41,7 +42,7 @@ template <class R> INLINE Lanes<R> softplus_difference(Lanes<R> a, Lanes<R> b) {
     return larger<R>(a, zero) - larger<R>(b, zero) + log((one + exp_positive(-magnitude<R>(a))) / rest);
 }
 
-// Largest change of the two log-messages -softplus(ratio) and -softplus(-ratio) of an arc.
+// Largest change of the two log-messages of an arc, -softplus(ratio) and -softplus(-ratio).
 template <class R, bool MAX> INLINE Lanes<R> ratio_change(Lanes<R> before, Lanes<R> after) {
     if constexpr (MAX) {
         Lanes<R> zero{};
@@ -52,7 +53,7 @@ template <class R, bool MAX> INLINE Lanes<R> ratio_change(Lanes<R> before, Lanes
     return larger<R>(one_way, magnitude<R>(after - before) - one_way);
 }
 
-// New totals become old ones, and the new start again from the potentials in `base`.
+// New totals become old ones, and new ones start again from the potentials in `base`.
 template <class R, Form FORM> void advance_binary(R* totals, const R* base, int64_t first, int64_t last, int) {
     for (int64_t row = first; row < last; row += WIDTH<R>) {
         const int count = int(last - row < WIDTH<R> ? last - row : WIDTH<R>);
@@ -70,7 +71,7 @@ template <class R, Form FORM> void sweep_binary(const Sweep<R>& s, int64_t first
     constexpr auto sign = std::numeric_limits<typename IntegerOf<R>::type>::min();
     const Lanes<R> one = splat(R(1));
     R* new_totals = s.totals + 1;
-    Lanes<R> most{}, bar = LINEAR ? one : Lanes<R>{};  // largest change so far, and what a ratio must do to exceed it
+    Lanes<R> most{}, bar = LINEAR ? one : Lanes<R>{};  // largest change, and the step of a ratio that may exceed it
     if (!(s.enough > 0)) most = bar = splat(INF<R>);
     for (int64_t block = first; block < last; ++block) {
         const uint32_t live = s.live[block];
@@ -121,7 +122,7 @@ template <class R, Form FORM> void sweep_binary(const Sweep<R>& s, int64_t first
                 exceeds |= magnitude<R>(said[side] - before[side]) > bar;
             }
         }
-        // No log-message moves by more than its ratio, so most blocks cannot raise the largest change.
+        // No log-message changes by more than its ratio, so most blocks cannot raise the largest change.
         if (any<R>(exceeds)) {
             for (int side = 0; side < 2; ++side) {
                 const Lanes<R> bias = load(s.biases + (block * 2 + side) * W);

@@ -1,10 +1,10 @@
-// Which edge goes into which lane of which block, and who may work on what at the same time.
+// Assigns every edge to a lane of a block, and decides what threads may work on at the same time.
 //
-// Edges of one graph, or of several small graphs, make a unit; a unit is solved to the end before its memory is used
-// again, so small graphs never leave the cache. The nodes of a large graph are cut into groups, and its edges into
-// tiles: one for each pair of groups. Tiles without a common group touch different totals, so threads that take them
-// in rounds, as in a round-robin tournament, need neither locks nor buffers of their own, and every node adds up its
-// messages in the same order however many threads there are: the same bits every time.
+// The edges of one graph, or of several small graphs, form a unit. A unit is solved completely before its memory is
+// used again, so small graphs stay in cache. The nodes of a large graph are split into groups, and its edges into
+// tiles, one for each pair of groups. Tiles without a common group use different totals. Threads process such tiles in
+// rounds, as in a round-robin tournament, so they need neither locks nor private buffers, and every node adds up its
+// messages in the same order for any number of threads: results are the same to the bit.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 #include "team.hpp"
 
-// Numbers that are written before they are read: to make room for them need not clear it.
+// An allocator that does not initialise, for numbers that are written before they are read.
 template <class T> struct Unset : std::allocator<T> {
     template <class U> struct rebind { using other = Unset<U>; };
     template <class U> void construct(U*) noexcept {}
@@ -43,29 +43,29 @@ struct Unit {
 struct Plan {
     std::vector<Unit> units;
     List<int32_t> edge, source, target;               // [blocks * lanes]; edge -1: an empty lane
-    std::vector<int32_t> slot;                        // the same, up to the last unit of several graphs: which of them
+    std::vector<int32_t> slot;                        // [blocks * lanes]: which graph of its unit, if that has several
     std::vector<uint32_t> live;                       // [blocks]: bits of the lanes in use
-    std::vector<int32_t> row_node;                    // node of a row; -1: a row for empty lanes to play with
-    std::vector<int32_t> graphs;                      // graphs of the units, one unit after the other
+    std::vector<int32_t> row_node;                    // node of a row; -1: a spare row for empty lanes
+    std::vector<int32_t> graphs;                      // graphs of all units, concatenated
 };
 
 struct Sizes {
     int64_t nodes, edges, graphs, replicas;
     int lanes, threads;
-    int64_t edge_bytes;  // of one edge in a block: table and messages
-    int64_t row_bytes;   // of one node in the totals
+    int64_t edge_bytes;  // table and messages of one edge in a block
+    int64_t row_bytes;   // totals of one node
 };
 
-constexpr int64_t LARGE = 2048;            // edges: graphs of fewer are not worth cutting up
-constexpr int64_t BUNDLE_BYTES = 1 << 17;  // small graphs solved together: well within a core's own cache
-constexpr int64_t NEAR_BUCKET = 1 << 14;   // totals of a bucket of nodes: two of them fit the first-level cache
-constexpr int64_t OWN_CACHE = 1 << 20;     // totals up to this stay in a core's own cache whatever the order
-constexpr int64_t MANY = 1 << 18;          // edges: fewer are put in order before a thread has started
-constexpr int MAX_TEAM = 16;               // threads on one graph: beyond, waiting for each other costs too much
+constexpr int64_t LARGE = 2048;            // edges; smaller graphs are not split into tiles
+constexpr int64_t BUNDLE_BYTES = 1 << 17;  // size of small graphs solved together: well within a core's own cache
+constexpr int64_t NEAR_BUCKET = 1 << 14;   // bytes of totals of a bucket of nodes: two fit the first-level cache
+constexpr int64_t OWN_CACHE = 1 << 20;     // bytes of totals that stay in a core's own cache, whatever the order is
+constexpr int64_t MANY = 1 << 18;          // edges; sorting fewer takes less time than starting a thread
+constexpr int MAX_TEAM = 16;               // threads on one graph; with more, waiting for each other costs too much
 
 class Planner {
   public:
-    // `graph` may be null where there is only one.
+    // `graph` may be null if there is only one.
     Planner(const Sizes& sizes, const int64_t* source, const int64_t* target, const int64_t* graph)
         : sizes(sizes), source(source), target(target), row_of(sizes.nodes, -1) {
         std::vector<int64_t> start(sizes.graphs + 1, 0);
@@ -98,19 +98,19 @@ class Planner {
     const Sizes sizes;
     const int64_t *source, *target;
     std::vector<int32_t> row_of, degree;
-    std::vector<int32_t> order;  // edges graph by graph; empty where there is one graph
+    std::vector<int32_t> order;  // edges sorted by graph; empty if there is only one
     Unit bundle;
     bool open = false;
 
     void reserve() {
-        // Small graphs leave lanes empty; a large one only at the end of its tiles.
+        // Small graphs leave lanes empty; a large graph does so only at the end of its tiles.
         const int64_t lanes = sizes.edges + (sizes.graphs > 1 ? sizes.edges / 4 : 0) + 1024 * sizes.lanes;
         for (auto* list : {&plan.edge, &plan.source, &plan.target}) list->reserve(lanes);
         plan.row_node.reserve(std::min(sizes.nodes, 2 * sizes.edges) + sizes.edges / 64 + 64);
     }
 
     struct Record {
-        int32_t source, target, edge;  // rows, counted from the beginning of their unit; edge of the input
+        int32_t source, target, edge;  // rows, counted from the beginning of the unit; edge of the input
     };
     void push(const Record& record) {
         plan.edge.push_back(record.edge);
@@ -125,7 +125,7 @@ class Planner {
         }
         return row_of[node];
     }
-    // Empty lanes up to the end of the block, which write to a row of their own.
+    // Fill the block with empty lanes, which write to a spare row.
     void fill_block(int32_t spare) {
         while (plan.edge.size() % sizes.lanes) push({spare, spare, -1});
     }
@@ -162,7 +162,8 @@ class Planner {
             spare_row = 0;
             open = true;
         }
-        // A graph that just misses the end of a block starts a new one: graphs in different blocks stop for themselves.
+        // A graph that does not fit in the last quarter of a block starts a new one: graphs in different blocks stop
+        // independently.
         const int64_t left = (sizes.lanes - plan.edge.size() % sizes.lanes) % sizes.lanes;
         if (last - first > left && 4 * left <= sizes.lanes) fill_block(spare_row);
         const int32_t slot = int32_t(int64_t(plan.graphs.size()) - bundle.first_graph);
@@ -196,7 +197,7 @@ class Planner {
         plan.graphs.push_back(int32_t(graph));
         unit.shared = team > 1 && 4 * team * (last - first) > sizes.edges * sizes.replicas;
 
-        // Tile numbers in the order of their rounds: pairs by the circle method.
+        // Number the tiles in the order of their rounds; pairs follow the circle method.
         std::vector<int32_t> tile_of(groups * groups);
         std::vector<int> tiles_in_round = {groups};
         int tiles = 0;
@@ -218,7 +219,7 @@ class Planner {
             return tile_of[group_of[source] * groups + group_of[target]];
         };
 
-        // By tile, each thread a stretch of edges: those of the first go before those of the second.
+        // Sort edges by tile. Each thread takes a range of edges, and ranges keep their order within a tile.
         const int threads = last - first < MANY ? 1 : team;
         const auto stretch = [&](int rank) { return first + (last - first) * rank / threads; };
         std::vector<int64_t> next(threads * tiles, 0), begins(tiles + 1, 0);
@@ -239,7 +240,7 @@ class Planner {
             }
         });
 
-        // Blocks of the tiles, and within a tile by key; lanes at its end stay empty.
+        // Blocks of the tiles; within a tile, edges are sorted by key. Lanes at its end stay empty.
         std::vector<Tile> ranges;
         int64_t block = blocks();
         for (int tile = 0; tile < tiles; ++tile) {
@@ -260,7 +261,7 @@ class Planner {
         for (int count : tiles_in_round) unit.rounds.emplace_back(range, range + count), range += count;
         end(unit);
     }
-    // How edges between two groups follow each other.
+    // The order of edges between two groups.
     struct Order {
         Order(const Unit& unit, int a, int b, int64_t row_bytes)
             : near(unit.group_rows.back() * row_bytes <= OWN_CACHE), spare(int32_t(unit.group_rows[a + 1] - 1)) {
@@ -269,8 +270,8 @@ class Planner {
             first = unit.group_rows[a], middle = unit.group_rows[a + 1], gap = unit.group_rows[b] - middle;
             keys = near ? buckets * buckets : middle - first + (a == b ? 0 : unit.group_rows[b + 1] - unit.group_rows[b]);
         }
-        // By source: sources then come in order, and only targets from far away. Or, near: edges between the same two
-        // buckets of nodes after each other, so that totals stay in the first-level cache.
+        // Sorted by source, so that only the totals of targets are scattered. If `near`: sorted by the buckets of both
+        // nodes, so that totals stay in the first-level cache.
         int64_t key(int64_t source, int64_t target) const {
             if (near) return (source >> shift) * buckets + (target >> shift);
             return source - first - (source < middle ? 0 : gap);
@@ -280,7 +281,7 @@ class Planner {
         int shift = 0;
         int64_t buckets, first, middle, gap, keys;
     };
-    // Stable, and linear in the number of records.
+    // A stable sort in linear time.
     void fill_tile(const Record* records, int64_t count, Tile range, const Order& by, std::vector<int32_t>& next) {
         std::fill_n(next.begin(), by.keys + 1, 0);
         for (int64_t n = 0; n < count; ++n) ++next[by.key(records[n].source, records[n].target) + 1];
@@ -294,7 +295,7 @@ class Planner {
     }
     int64_t unit_rows(const Unit& unit) const { return int64_t(plan.row_node.size()) - unit.first_row; }
 
-    // Rows for the nodes of a graph in their own order, cut into groups with about as many arcs each.
+    // Rows for the nodes of a graph in ascending order, split into groups with about the same number of arcs.
     std::vector<uint8_t> add_groups(Unit& unit, int64_t first, int64_t last) {
         int64_t low = sizes.nodes, high = 0;
         std::vector<int32_t> nodes;
@@ -305,10 +306,10 @@ class Planner {
                 nodes.push_back(int32_t(node));
                 low = std::min(low, node), high = std::max(high, node);
             }
-        if (high - low < 8 * int64_t(nodes.size())) {  // nearly all numbers in between: no need to sort
+        if (high - low < 8 * int64_t(nodes.size())) {  // dense enough that a scan is faster than sorting
             nodes.clear();
             for (int64_t node = low; node <= high; ++node)
-                if (degree[node] && row_of[node] < 0) nodes.push_back(int32_t(node));  // not of a graph before
+                if (degree[node] && row_of[node] < 0) nodes.push_back(int32_t(node));  // not of an earlier graph
         } else {
             std::sort(nodes.begin(), nodes.end());
         }

@@ -1,30 +1,31 @@
-// Three and more states: what a message says of each state compared with the last one, so one number fewer.
+// Three and more states: a message is stored relative to its last state, so it has one number fewer.
 //
-// Sums take messages as ratios, not logs: a cavity is then exp(total - max), which is the same for all arcs of a node
-// and made once a sweep, times a reciprocal. Per arc remain states - 1 reciprocals and logs and no exp. Safe while
-// tables span less than NARROW: with a table of span S a message spans S, so a total below the smallest number is worth
-// less than e^(2 S - 87) of the sum it belongs to. Maxima take messages as differences of logs.
+// In sum-product, messages are ratios, not logs. A cavity is then exp(total - max), which is the same for all arcs of a
+// node and is computed once in a sweep, times a reciprocal. An arc takes states - 1 reciprocals and logs, and no exp.
+// This is safe if tables span less than NARROW: with a table of span S a message spans at most S, so a total that
+// underflows contributes less than e^(2 S - 87) of the sum it belongs to. In max-product, messages are differences of
+// logs.
 //
-// With up to MAX_REDUCED states logs and exps can go altogether: where no node can come to believe in one state e^FAR
-// times as much as in another, a total is the product of ratios. What a message says of two states differs by the span
-// of its table at most, so the spans around a node tell, and its potentials.
+// With up to MAX_REDUCED states, logs and exps can be avoided altogether: if the beliefs of a node in two states can
+// never differ by more than a factor e^FAR, a total is the product of ratios. A message differs between two states by
+// at most the span of its table, so the spans around a node and its potentials give a bound.
 //
 //   messages [2][states - 1][lanes]
-//   totals   [rows][2][padded]          exp(total - max) ("max": total) of the sweep before; logs of the new sum;
-//                                       or products, relative to the last state, of both
+//   totals   [rows][2][padded]          old: exp(total - max) ("max": total) of the sweep before; new: sum of logs;
+//                                       or both as products, relative to the last state
 #pragma once
 #include "reduced.hpp"
 
 template <class R> constexpr R NARROW = sizeof(R) == 4 ? R(30) : R(300);
-template <class R> constexpr R FAR = sizeof(R) == 4 ? R(50) : R(380);  // FAR + NARROW, and sums of eight, are numbers
-template <class R> constexpr R UNUSED = sizeof(R) == 4 ? R(-1e30) : R(-1e300);  // total of a state that is padding
+template <class R> constexpr R FAR = sizeof(R) == 4 ? R(50) : R(380);  // 8 e^(FAR + NARROW) is finite
+template <class R> constexpr R UNUSED = sizeof(R) == 4 ? R(-1e30) : R(-1e300);  // total of a padding state
 
 // ---- between sweeps -----------------------------------------------------------------------------------------------
 
 template <class R, int H, int... L> INLINE Lanes<R> swap_lanes(Lanes<R> a, std::integer_sequence<int, L...>) {
     return __builtin_shufflevector(a, a, (L ^ H)...);
 }
-// Every lane becomes the largest of its N neighbours.
+// Every lane becomes the largest of its group of N lanes.
 template <class R, int N> INLINE Lanes<R> largest_of(Lanes<R> a) {
     if constexpr (N == 1) return a;
     else {
@@ -32,7 +33,8 @@ template <class R, int N> INLINE Lanes<R> largest_of(Lanes<R> a) {
         return larger<R>(b, swap_lanes<R, N / 2>(b, std::make_integer_sequence<int, WIDTH<R>>{}));
     }
 }
-// New totals become old ones, and the new start again from the potentials in `base`. P: numbers in a row, or 0.
+// New totals become old ones, and new ones start again from the potentials in `base`. P: numbers in a row if known when
+// compiled, or 0.
 template <class R, int P, bool MAX>
 void advance(R* totals, const R* base, int64_t first, int64_t last, int padded) {
     constexpr int W = WIDTH<R>;
@@ -66,8 +68,8 @@ void advance(R* totals, const R* base, int64_t first, int64_t last, int padded) 
     }
 }
 
-// Messages of a block on their way to the new totals, in rows of N numbers. They are added while the next block is
-// computed: additions to memory at random and arithmetic then fill each other's gaps.
+// Messages of a block, in rows of N numbers, that are still to be added to the new totals. They are added while the
+// next block is computed, so that scattered memory accesses overlap with arithmetic.
 template <class R, int N, bool PRODUCT> struct Pending {
     alignas(64) R rows[2][N * WIDTH<R>];
     alignas(64) uint32_t places[2][WIDTH<R>];
@@ -88,7 +90,7 @@ template <class R, int N, bool PRODUCT> struct Pending {
 
 // ---- the sweep ----------------------------------------------------------------------------------------------------
 
-// Damping mixes logs. Ratios need no normalising afterwards.
+// Damping mixes logs. Ratios need not be normalised afterwards.
 template <class R, bool MAX> INLINE void damp(R damping, int rest, const R* before, Lanes<R>* said) {
     for (int k = 0; k < rest; ++k) {
         const Lanes<R> old = load(before + k * WIDTH<R>);
@@ -99,9 +101,9 @@ template <class R, bool MAX> INLINE void damp(R damping, int rest, const R* befo
 
 template <class R> INLINE R exp_or_infinite(R x) { return x > 2 * NARROW<R> ? INF<R> : exp_positive(splat(x))[0]; }
 
-// Largest change of the log-messages of an arc, as a factor ("max": as a difference), from its ratios before and after
-// and `high` and `low`, the most that one of them, or the last state's 1, was multiplied by. Both were stored without
-// their biases, where these are given.
+// Largest change of the log-messages of an arc, as a factor ("max": as a difference). `before` and `after` are its
+// ratios; `high` and `low` are the largest and smallest factor by which one of them, or the last state's 1, changed. If
+// `biases` are given, the ratios are stored without them.
 template <class R, bool MAX>
 INLINE Lanes<R> largest_change(int rest, const R* before, const Lanes<R>* after, Lanes<R> high, Lanes<R> low,
                                const R* biases) {
@@ -124,12 +126,12 @@ INLINE Lanes<R> largest_change(int rest, const R* before, const Lanes<R>* after,
 template <class R, int K, bool MAX, bool REDUCED, bool PRODUCT>
 void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
     constexpr int W = WIDTH<R>, P = K > 0 ? pad(K) : 0, Q = K > 0 ? pad(K - 1) : 0, ROOM = K > 0 ? P : MAX_STATES;
-    const Sweep<R> s = given;  // a copy that no store can change, so that it stays in registers
+    const Sweep<R> s = given;  // a copy that no store can alias, so that it stays in registers
     const int states = K > 0 ? K : s.states, rest = states - 1, padded = K > 0 ? P : s.padded;
     const int written = K > 0 ? Q : (rest + W - 1) / W * W;
     R* new_totals = s.totals + padded;
     const Lanes<R> none = splat(R(!MAX));  // no change
-    const bool beside = s.residual_step != 0;  // small graphs: what counts is the change in each lane
+    const bool beside = s.residual_step != 0;  // small graphs: the change in each lane is needed
     const R enough = MAX ? s.enough : exp_or_infinite(s.enough);
     const R surely = MAX ? 4 * s.enough : exp_or_infinite(4 * s.enough);
     Lanes<R> most = s.enough > 0 ? none : splat(INF<R>);
@@ -144,7 +146,7 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
         find_rows<R, P>(s.target + block * W, s.stride, places[0]);
         find_rows<R, P>(s.source + block * W, s.stride, places[1]);
 
-        // Cavity: take out what the other end said, or its own evidence echoes back. cavity[0] belongs to the source.
+        // Cavity: remove the other end's own message, or its evidence would return to it. cavity[0] is the source's.
         Lanes<R> cavity[2][ROOM], said[2][ROOM], inverse[2][ROOM];
 #pragma GCC unroll 2
         for (int side = 0; side < 2; ++side) {
@@ -193,11 +195,12 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
                 }
                 above[side] = MAX ? high[side] - low[side] - most : high[side] - low[side] * most;
             }
-            // No log-message changes by more than the ratios do among themselves: most blocks cannot raise the maximum.
+            // No log-message changes by more than high / low ("max": high - low): most blocks cannot raise the maximum.
             const Lanes<R> raised = larger<R>(above[0], above[1]);
             bool look = any_above<R>(raised, Lanes<R>{});
             if (beside) {
-                // Nor does it change by less than half of that: where a quarter is enough, no more need be known.
+                // The largest change is at least half of that: if a quarter already exceeds `enough`, it need not be
+                // computed.
                 const auto beyond = [&](int side) {
                     return MAX ? high[side] - low[side] - surely : high[side] - low[side] * surely;
                 };
@@ -219,7 +222,7 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
                 }
                 if (beside) {
                     store(s.residual + block * W, MAX ? most : log(most));
-                } else {  // one graph: only the maximum counts, and only until it is enough
+                } else {  // one graph: only the maximum is needed, and only until it exceeds `enough`
                     const R found = reduce_max<R>(most);
                     most = splat(found > enough ? INF<R> : found);
                 }

@@ -1,17 +1,18 @@
-// Three to eight states, one graph: a table is what is left of it when its last row and column are 1.
+// Three to eight states, one graph: tables are scaled so that their last row and column are 1, and stored without them.
 //
-// Every table is exp(a_i + b_j) times such a table: with L the last state, a_i = p_iL - p_LL and b_j = p_Lj - p_LL, and
-// the rest p_ij - p_iL - p_Lj + p_LL. What depends on one end only goes into the node potentials once, and messages are
-// stored without it, so a sweep reads (states - 1)^2 numbers a table and not states^2. Biases are needed where messages
-// come in and go out, and in a sweep by the few blocks that may hold its largest change: there they are looked up in
-// the input, so that they take no memory. Safe where both the table and what is left of it span no more than NARROW:
-// totals are the same as those of whole tables, and sums of what is left stay below e^(2 NARROW).
+// Every table is exp(a_i + b_j) times such a reduced table. With L the last state, a_i = p_iL - p_LL, b_j = p_Lj -
+// p_LL, and the reduced table is p_ij - p_iL - p_Lj + p_LL. The factors that depend on one end only (biases) are added
+// to the node potentials once, and messages are stored without them, so a sweep reads (states - 1)^2 numbers of a table
+// instead of states^2. Biases are needed when messages are loaded and written, and in a sweep by the few blocks that
+// may hold its largest change. There they are read from the input, so that they take no memory. This is safe if both
+// the table and the reduced table span no more than NARROW: totals are the same as with whole tables, and sums stay
+// below e^(2 NARROW).
 #pragma once
 #include "sweep.hpp"
 
-constexpr int MAX_REDUCED = 8;  // states: beyond, the last row and column are a small part of a table
+constexpr int MAX_REDUCED = 8;  // states; with more, the last row and column are a small part of a table
 
-// Tables of a block's edges lie anywhere in the input: ask for all of them before the first is read.
+// Tables of a block's edges are scattered in the input: prefetch all of them before the first is read.
 template <class R> INLINE void prefetch_tables(const R* potentials, int states, const int32_t* edges) {
     const int64_t bytes = states * states * int64_t(sizeof(R));
     for (int l = 0; l < WIDTH<R>; ++l) {
@@ -21,8 +22,8 @@ template <class R> INLINE void prefetch_tables(const R* potentials, int states, 
     }
 }
 
-// b and a of a block: what the messages along and against its edges gain by them [2][states - 1][lanes].
-// Empty lanes have those of some edge, which nobody asks for.
+// b and a of a block: the biases of messages along and against its edges [2][states - 1][lanes]. Empty lanes get those
+// of an arbitrary edge, which are not used.
 template <class R> __attribute__((noinline)) void find_biases(const Sweep<R>& s, int64_t block, R* biases) {
     constexpr int W = WIDTH<R>;
     const int K = s.states, last = K - 1;
@@ -40,7 +41,7 @@ template <class R> __attribute__((noinline)) void find_biases(const Sweep<R>& s,
     for (int k = 0; k < 2 * last; ++k) store(biases + k * W, load(biases + k * W) / load(s.weights + block * W));
 }
 
-// Sums (or maxima) over the states of both ends, as `table_pass` makes them of a whole table.
+// Sums (or maxima) over the states of both ends, like `table_pass` for a whole table.
 template <class R, int K, bool MAX>
 INLINE void reduced_pass(const R* table, const Lanes<R>* near, const Lanes<R>* far, Lanes<R>* forward,
                          Lanes<R>* backward) {

@@ -1,7 +1,7 @@
-// Vectors as wide as the machine's registers, their exp and log, and rows of a matrix turned into columns.
+// Vectors as wide as the machine's registers, their exp and log, and transposition of rows and columns.
 //
-// Written with the vector extensions that gcc and clang share, so that they run anywhere. Lane l of every vector
-// belongs to edge l of a block.
+// Written with vector extensions that gcc and clang share, so that they work on any CPU. Lane l of every vector belongs
+// to edge l of a block.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -42,7 +42,7 @@ template <class R> INLINE Lanes<R> splat(R value) { return value - Lanes<R>{}; }
 
 template <class R> INLINE Lanes<R> larger(Lanes<R> a, Lanes<R> b) {
 #if defined(__AVX512F__)
-    // A comparison and a blend are two instructions where the hardware has one.
+    // The hardware has one instruction for what would be a comparison and a blend.
     if constexpr (sizeof(R) == 4) return (Lanes<R>)_mm512_max_ps((__m512)a, (__m512)b);
     else return (Lanes<R>)_mm512_max_pd((__m512d)a, (__m512d)b);
 #else
@@ -83,17 +83,17 @@ template <class R> INLINE R reduce_max(Lanes<R> a) {
     for (int l = 1; l < WIDTH<R>; ++l) best = a[l] > best ? a[l] : best;
     return best;
 }
-// 1 / x, to the last bit or two.
+// 1 / x, accurate to the last bit or two.
 template <class R> INLINE Lanes<R> reciprocal(Lanes<R> x) {
 #if defined(__AVX512F__)
     if constexpr (sizeof(R) == 4) {
-        const Lanes<R> guess = (Lanes<R>)_mm512_rcp14_ps((__m512)x);  // 14 bits; a step of Newton's doubles them
+        const Lanes<R> guess = (Lanes<R>)_mm512_rcp14_ps((__m512)x);  // 14 bits; a Newton step doubles them
         return guess * (R(2) - x * guess);
     }
 #endif
     return R(1) / x;
 }
-// Lanes whose bit is set.
+// Mask of the lanes whose bit is set.
 template <class R, int... L> INLINE Mask<R> lanes_of(uint32_t bits, std::integer_sequence<int, L...>) {
     using I = typename IntegerOf<R>::type;
     const Mask<R> bit = {(I(1) << L)...};
@@ -106,13 +106,13 @@ template <class R> constexpr uint32_t ALL_LANES = (1u << WIDTH<R>) - 1;
 
 // ---- exp and log --------------------------------------------------------------------------------------------------
 
-// exp(x) for x <= 0, but never less than the smallest normal number or so: what -inf gives counts for nothing in a sum
-// of its betters. x = n log 2 + r with |r| <= log(2)/2.
+// exp(x) for x <= 0, but never less than about the smallest normal number: next to larger terms of a sum, that is as
+// good as 0. x = n log 2 + r with |r| <= log(2)/2.
 INLINE Lanes<float> exp_positive(Lanes<float> x) {
     const float shift = 12582912.0f;  // adding 1.5 * 2^23 rounds to a whole number
     const Lanes<float> y = larger<float>(x, splat(-87.0f));
     const Lanes<float> shifted = y * 1.44269504f + shift, n = shifted - shift;
-    const Lanes<float> r = y - n * 0.693147181f;  // log 2 rounded: 4e-6 of the result where that is smallest
+    const Lanes<float> r = y - n * 0.693147181f;  // log 2 is rounded: relative error 4e-6 for the smallest results
     Lanes<float> p = 0.00139476056f * r + 0.00836987309f;  // least squares at Chebyshev nodes: 4e-9
     p = p * r + 0.0416662467f;
     p = p * r + 0.166665099f;
@@ -131,16 +131,16 @@ INLINE Lanes<double> exp_positive(Lanes<double> x) {
         p = p * r + c;
     return (Lanes<double>)((Mask<double>)p + (((Mask<double>)shifted) << 52));
 }
-// The same, exactly 0 for -inf and where the result would leave the normal numbers.
+// The same, but exactly 0 for -inf and where the result would not be a normal number.
 template <class R> INLINE Lanes<R> exp(Lanes<R> x) {
     return x < (sizeof(R) == 4 ? R(-87) : R(-708)) ? Lanes<R>{} : exp_positive(x);
 }
 
-// log(x) for normal x > 0; zero gives some number below -87 (float) or -708 (double): see `log_or_barred`.
+// log(x) for normal x > 0; 0 gives a number below -87 (float) or -708 (double): see `log_or_barred`.
 // x = 2^e m with m from sqrt(1/2) to sqrt(2).
 INLINE Lanes<float> log(Lanes<float> x) {
 #if defined(__AVX512F__)
-    // The hardware takes numbers apart with m from 3/4 to 3/2: three instructions fewer.
+    // The hardware extracts exponent and m, from 3/4 to 3/2: three instructions fewer.
     const Lanes<float> e = (Lanes<float>)_mm512_getexp_ps((__m512)(x * 1.33333333f));
     const Lanes<float> f =
         (Lanes<float>)_mm512_getmant_ps((__m512)x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_src) - 1.0f;
@@ -184,7 +184,7 @@ INLINE void swap_bit(Lanes<R>& a, Lanes<R>& b, std::integer_sequence<int, L...>)
     b = __builtin_shufflevector(a, b, ((L & H) ? W + L : L + H)...);
     a = low;
 }
-// Transpose the N x N matrices that lie side by side in N registers. Its own inverse.
+// Transpose the N x N matrices that are side by side in N registers. Its own inverse.
 template <class R, int N, int H = 1> INLINE void transpose(Lanes<R>* rows) {
     if constexpr (H < N) {
 #pragma GCC unroll 16
@@ -194,7 +194,7 @@ template <class R, int N, int H = 1> INLINE void transpose(Lanes<R>* rows) {
     }
 }
 
-// The first `count` numbers; nothing behind them is read.
+// The first `count` numbers; nothing after them is read.
 template <class R> INLINE Lanes<R> load_first(const R* from, int count) {
     if (count >= WIDTH<R>) return load(from);
 #if defined(__AVX512F__)
@@ -206,13 +206,13 @@ template <class R> INLINE Lanes<R> load_first(const R* from, int count) {
     return value;
 #endif
 }
-// columns[k][l] = rows[l][first + k], as far as rows have numbers.
+// columns[k][l] = rows[l][first + k], if first + k < count.
 template <class R> INLINE void read_columns(const R* const* rows, int first, int count, Lanes<R>* columns) {
     for (int l = 0; l < WIDTH<R>; ++l) columns[l] = load_first(rows[l] + first, count - first);
     transpose<R, WIDTH<R>>(columns);
 }
 
-// Where rows of a matrix begin, in units of 8 bytes: an address is then one instruction.
+// Where rows of a matrix begin, in units of 8 bytes, so that an address takes one instruction.
 template <class R> using Places = Vec<uint32_t, WIDTH<R>>;
 template <class R> INLINE const R* row_at(const R* matrix, uint32_t place) {
     return (const R*)((const char*)matrix + uint64_t(place) * 8);
@@ -226,7 +226,7 @@ template <class V, int... L> INLINE auto concatenate(V a, V b, std::integer_sequ
 template <class R, int N, int COUNT> INLINE auto side_by_side(const R* matrix, const uint32_t* places) {
     if constexpr (COUNT == 1) return load_as<Vec<R, N>>(row_at(matrix, places[0]));
 #if defined(__AVX512F__)
-    // Loads that leave other lanes alone need no shuffles.
+    // Loads that leave the other lanes unchanged need no shuffles.
     else if constexpr (COUNT == 4 && N * sizeof(R) == 16) {
         const auto row = [&](int c) { return _mm_loadu_ps((const float*)row_at(matrix, places[c * N])); };
         __m512 rows = _mm512_castps128_ps512(row(0));
@@ -249,13 +249,13 @@ template <class R, int N> INLINE void gather(const R* matrix, const uint32_t* pl
     for (int i = 0; i < N; ++i) columns[i] = side_by_side<R, N, WIDTH<R> / N>(matrix, places + i);
     transpose<R, N>(columns);
 }
-// Rows of N numbers, from columns and in the order that `add_rows` takes them. Spoils the columns.
+// Rows of N numbers, from columns, in the order that `add_rows` expects. Overwrites the columns.
 template <class R, int N> INLINE void store_rows(R* to, Lanes<R>* columns) {
     transpose<R, N>(columns);
 #pragma GCC unroll 16
     for (int i = 0; i < N; ++i) store(to + i * WIDTH<R>, columns[i]);
 }
-// Add them to rows of a matrix, or multiply them by these; a row may be named more than once.
+// Add such rows to rows of a matrix, or multiply; a row of the matrix may be named more than once.
 template <class R, int N, bool MULTIPLY> INLINE void add_rows(R* matrix, const uint32_t* places, const R* from) {
     constexpr int W = WIDTH<R>;
 #pragma GCC unroll 16
@@ -265,7 +265,7 @@ template <class R, int N, bool MULTIPLY> INLINE void add_rows(R* matrix, const u
         store(to, MULTIPLY ? load_as<Vec<R, N>>(to) * row : load_as<Vec<R, N>>(to) + row);
     }
 }
-// Rows of N numbers from one vector, one after the other.
+// Split one vector into rows of N numbers.
 template <class R, int N, int S, int... L> INLINE Vec<R, N> slice(Lanes<R> from, std::integer_sequence<int, L...>) {
     return __builtin_shufflevector(from, from, (S * N + L)...);
 }

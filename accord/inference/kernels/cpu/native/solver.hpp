@@ -1,4 +1,4 @@
-// One unit of a plan, for one replica: into blocks, sweeps until it has settled, and out again.
+// Solves one unit of a plan for one replica: loads it into blocks, sweeps until it converges, and writes the result.
 #pragma once
 #include "storage.hpp"
 
@@ -6,8 +6,8 @@ template <class R> class Solver : public Storage<R> {
   public:
     using Storage<R>::Storage, Storage<R>::W, Storage<R>::quickest;
 
-    // All of a team call this together; the result is the same for every member. After the `last` nothing more will
-    // be solved: what messages are not made of is given back before there are messages twice.
+    // All members of a team call this together. After the `last` call nothing more is solved, so everything but the
+    // messages is freed before they are copied to the output.
     void solve(const Unit& unit, int64_t replica, const Team& team, std::atomic<int64_t>& stuck_arc, bool last) {
         setup(unit, replica, team);
         if (unit.one_graph()) sweep_graph(unit, replica, team);
@@ -37,7 +37,7 @@ template <class R> class Solver : public Storage<R> {
 
     // ---- set-up
 
-    // Most problems can be solved the quickest way; what was loaded tells.
+    // Try the quickest way first; loading finds out whether the values allow it.
     void setup(const Unit& unit, int64_t replica, const Team& team) {
         if (team.rank == 0) {
             stuck[0] = stuck[1] = stuck[2] = -1;
@@ -78,10 +78,10 @@ template <class R> class Solver : public Storage<R> {
 
     // ---- products
 
-    // How far apart the totals of a node's states can come, in logs: kept where old totals will be.
+    // Bound on the difference between the totals of a node's states, in logs; stored in the place of old totals.
     R& reach(int64_t row) { return totals.get()[row * s.stride]; }
     R potential_span(const R* logs) const {
-        R span = std::abs(logs[K - 1]);  // where it is not 0, it was -inf
+        R span = std::abs(logs[K - 1]);  // not 0 only if it was -inf
         for (int k = 0; k < K - 1; ++k) span = std::max(span, std::abs(logs[k]));
         return span;
     }
@@ -91,7 +91,7 @@ template <class R> class Solver : public Storage<R> {
             for (int l = 0; l < W; ++l) reach(ends[l]) += R(spans.get()[block * W + l]) / 4;
         }
     }
-    // Totals and potentials become products, if none can overflow.
+    // Convert totals and potentials to products, if none can overflow.
     void multiply_if_near(const Unit& unit, const Team& team) {
         const int64_t first = team.begin(unit.rows()), last = team.end(unit.rows());
         for (int64_t row = first; row < last; ++row)
@@ -140,7 +140,7 @@ template <class R> class Solver : public Storage<R> {
             if (!possible) note_barred_node(unit, node);
         }
     }
-    // A node without any state cannot send: the first arc out of it is the one to report.
+    // A node without any possible state cannot send: report the first arc that leaves it.
     void note_barred_node(const Unit& unit, int32_t node) {
         if (a.max_sweeps == 0) return;
         for (int64_t lane = 0; lane < unit.blocks() * W; ++lane) {
@@ -153,7 +153,7 @@ template <class R> class Solver : public Storage<R> {
     }
     R* new_totals(int64_t row) { return totals.get() + row * s.stride + s.stride / 2; }
     void collect_block(int64_t block) {
-        const bool silent = !a.start && way != Way::LOGS;  // all messages are biases: together they add nothing
+        const bool silent = !a.start && way != Way::LOGS;  // messages and biases together add nothing
         if (way == Way::BINARY || way == Way::REDUCED) add_biases(block, silent);
         if (!silent) hear_block(block);
     }
@@ -165,7 +165,7 @@ template <class R> class Solver : public Storage<R> {
             const int32_t* ends = (side == 0 ? s.target : s.source) + block * W;
             for (int k = 0; k < K - 1; ++k) {
                 Lanes<R> bias = ::load(biased + (side * (K - 1) + k) * W);
-                // It need not be looked up again where it is all there is to a message.
+                // Without messages to start from, a message is minus its bias, so it need not be read again.
                 if (way == Way::REDUCED && silent) bias = -log_message(block, side, k);
                 if (a.appearance) bias *= ::load(weights.get() + block * W);
                 for (int l = 0; l < W; ++l) {
@@ -195,9 +195,9 @@ template <class R> class Solver : public Storage<R> {
             }
         }
     }
-    // What nodes believe, up to a constant for each. Nodes without edges have no row: they believe their potentials.
+    // Node beliefs, up to a constant for each node. Nodes without edges have no row: their output is their potentials.
     void write_totals(const Unit& unit, int64_t replica, const Team& team) {
-        if (!unit.one_graph()) {  // what had settled before the others added nothing in the last sweep
+        if (!unit.one_graph()) {  // graphs that converged earlier added nothing in the last sweep
             if (form == Form::PRODUCT) {
                 form = Form::LINEAR;
                 replace(base.get(), unit.rows() * padded, [](Lanes<R> x) { return log(x); });
@@ -216,7 +216,7 @@ template <class R> class Solver : public Storage<R> {
             const R* sum = new_totals(row);
             R* to = out + int64_t(node) * K;
             if (way == Way::BINARY) {
-                to[0] = std::min(-*sum, R(0)), to[1] = std::min(*sum, R(0));  // never +inf, though the sum may be
+                to[0] = std::min(-*sum, R(0)), to[1] = std::min(*sum, R(0));  // never +inf, even if the sum is
                 continue;
             }
             for (int k = 0; k < K; ++k) to[k] = way == Way::LOGS && sum[padded + k] > 0 ? -INF<R> : sum[k];
@@ -261,7 +261,8 @@ template <class R> class Solver : public Storage<R> {
             const int parity = int(done % 2);
             R* rows = residual.get() + parity * tiles * W;
             mine.stuck = &stuck[parity];
-            // Before the last sweep, what counts is whether something still moves; how much is told of the last only.
+            // Before the last sweep it matters only whether any message changes by more than the tolerance. The exact
+            // change is reported only for the last sweep.
             mine.enough = done + 1 < a.max_sweeps ? R(a.tolerance) : INF<R>;
             for_tiles(unit, team, [&](int round, int tile, Tile range, int64_t number) {
                 if (round == 0) advance_group(kernel, unit, tile);
@@ -283,12 +284,12 @@ template <class R> class Solver : public Storage<R> {
         const Kernel<R> kernel = choose_kernel();
         const int64_t graphs = unit.last_graph - unit.first_graph, blocks = unit.blocks();
         const int32_t *slot = plan.slot.data() + unit.first_block * W, *names = plan.graphs.data() + unit.first_graph;
-        counts.assign(graphs, -1);  // -1: still moving
+        counts.assign(graphs, -1);  // -1: not yet converged
         for (int64_t g = 0; g < graphs; ++g) report(replica, names[g], INF<R>, 0);
         int64_t moving = graphs;
         s.residual = residual.get(), s.residual_step = W, s.stuck = &stuck[0];
         for (int64_t done = 1; done <= a.max_sweeps && moving > 0 && std::max(stuck[0], stuck[2]) < 0; ++done) {
-            // As with one graph: of the last sweep of all, or of a graph, the change is told, else whether there is one.
+            // As with one graph: the exact change is reported only for a graph's final sweep.
             s.enough = done < a.max_sweeps ? R(a.tolerance) : INF<R>;
             advance_group(kernel, unit, 0);
             std::fill_n(residual.get(), blocks * W, R(0));

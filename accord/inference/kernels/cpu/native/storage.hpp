@@ -1,4 +1,4 @@
-// Memory for one unit and one replica at a time: how tables and messages get in, lane by lane, and messages out again.
+// Memory for one unit and one replica at a time: loads tables and messages into lanes, and writes messages out.
 #pragma once
 #include <cmath>
 
@@ -19,7 +19,7 @@ template <class R> class Storage {
     }
     static Way quickest(int states, bool one_graph) {
         if (states <= 2) return states == 2 ? Way::BINARY : Way::LOGS;
-        // Small graphs side by side need the change of every message, and so all biases in every sweep.
+        // Small graphs solved together need the change of every message, and so all biases in every sweep.
         return one_graph && states <= MAX_REDUCED ? Way::REDUCED : Way::RATIO;
     }
 
@@ -52,16 +52,17 @@ template <class R> class Storage {
     Way way = Way::LOGS;
     Form form = Form::LINEAR;
     int padded = 0;
-    bool multiplying = false;  // totals are to be products, as far as is known
-    // Lanes without a state left: found in even sweeps, in odd sweeps (a fast thread may be one sweep ahead of a slow
-    // one, which must not see what comes next), and before the first.
+    bool multiplying = false;  // totals may be products, unless spans turn out too large
+    // A lane without a possible state: found in even sweeps, in odd sweeps, and before the first. A fast thread may be
+    // one sweep ahead of a slow one, which must not see its finding yet.
     int64_t stuck[3] = {-1, -1, -1};
     Sweep<R> s{};
 
     int table_numbers(Way way) const {
         return way == Way::BINARY ? 1 : way == Way::REDUCED ? (K - 1) * (K - 1) : K * K;
     }
-    // Whether totals may be products, if spans allow. Weights would be powers; what waits for memory gains nothing.
+    // Whether totals may be products, if spans allow. Weights would be powers, and problems larger than the cache would
+    // gain nothing.
     bool may_multiply(const Unit& unit, Way way) const {
         if (a.best || a.appearance || a.start || K > MAX_REDUCED) return false;
         return (way == Way::REDUCED || way == Way::RATIO) && totals_bytes(unit, way) <= OWN_CACHE;
@@ -105,7 +106,7 @@ template <class R> class Storage {
             for (const Kind kind : {load_table(b, edges, bias), load_messages(replica, b, edges, bias)})
                 barred |= kind.barred, wide |= kind.wide;
         }
-        // Where the way is already that of logs, nothing is too wide, and infinities are counted.
+        // Way::LOGS takes any span, and counts infinities.
         if (barred && way != Way::LOGS) found_barred = true;
         if (wide && (way == Way::REDUCED || (way != Way::LOGS && form == Form::LINEAR))) found_wide = true;
         team.wait();
@@ -119,7 +120,7 @@ template <class R> class Storage {
         if (block + ahead < unit.blocks()) prefetch_tables(s.potentials, K, s.edges + (block + ahead) * W);
     }
 
-    // Tables of a block's edges, lane by lane, ready for the sweep; and biases, where tables go without them.
+    // Load the tables of a block's edges into lanes; also their biases, if tables are stored without them.
     Kind load_table(int64_t block, const int32_t* edges, R* bias) {
         const R* rows[W];
         for (int l = 0; l < W; ++l) rows[l] = edges[l] < 0 ? zeros.data() : s.potentials + int64_t(edges[l]) * K * K;
@@ -155,7 +156,7 @@ template <class R> class Storage {
         }
         return {any<R>(forbidden), any<R>(high - low > NARROW<R>)};
     }
-    // In quarters, rounded up, so that a byte will do.
+    // Stored in quarters, rounded up, so that a byte is enough.
     void keep_spans(int64_t block, Lanes<R> span) {
         if (!multiplying) return;
         const Mask<R> quarters = __builtin_convertvector(smaller<R>(4 * span, splat(R(254))), Mask<R>) + 1;

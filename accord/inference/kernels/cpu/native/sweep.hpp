@@ -1,23 +1,22 @@
 // One synchronous sweep over blocks of edges: both messages of every edge, from the totals of the sweep before.
 //
-// A block is as many edges as a register has lanes (16 floats or 8 doubles with AVX-512), one in each lane. It reads
-// what its end nodes believed (old totals), replaces its messages in place, and adds them to the new totals, so one pass
-// over the tables does a whole sweep.
+// A block has as many edges as a register has lanes (16 floats or 8 doubles with AVX-512), one in each lane. It reads
+// the old totals of its end nodes, replaces its messages in place, and adds them to the new totals, so one pass over
+// the tables does a whole sweep.
 //
-//   table    [states * states][lanes]   see `entry`; exp(potential - max), or logs where those would underflow
+//   table    [states * states][lanes]   see `entry`; exp(potential - max), or logs if those would underflow
 //   messages [2][states][lanes]         normalised logs; 0 runs source -> target, 1 target -> source
 //   totals   [rows][2][padded]          old and new next to each other: one cache line for small problems
 #pragma once
 #include "simd.hpp"
 
 constexpr int MAX_STATES = 64;
-constexpr int CHUNK = 8;  // columns of a table in registers at a time: with their sums and inputs 16 of 32 registers
+constexpr int CHUNK = 8;  // columns of a table processed at a time; their sums and inputs take 16 of 32 registers
 
-// Log-tables may span this much before exp(potential - max) needs the log-space path: whatever the cavities are, the
-// best source state alone then gives every sum at least exp(-span), and terms lost below the smallest normal number
-// are less than float rounding.
+// Largest span of a table for which exp(potential - max) is used. For any cavities, the best source state alone then
+// gives every sum at least exp(-span), and terms that underflow are smaller than float rounding.
 template <class R> constexpr R WIDEST = sizeof(R) == 4 ? R(60) : R(600);
-// Where forbidden pairs break that argument, sums below this are recomputed in log space.
+// Forbidden pairs break that argument: sums below this are recomputed in log space.
 template <class R> constexpr R SMALLEST = sizeof(R) == 4 ? R(1e-20) : R(1e-250);
 
 template <class R> struct Sweep {
@@ -29,21 +28,21 @@ template <class R> struct Sweep {
     R* tables;
     R* messages;
     R* totals;
-    const R* weights;        // [blocks][lanes]: appearance probabilities; null where all are 1
+    const R* weights;        // [blocks][lanes]: appearance probabilities; null if all are 1
     const R* biases;         // [blocks][2][lanes]: two states only
-    const R* potentials;     // [edges][states][states] of the input: where biases of more states are looked up
+    const R* potentials;     // [edges][states][states] of the input, from which biases of more states are read
     const int32_t* edges;    // [blocks][lanes]: edges of the input, -1 in empty lanes
     const uint8_t* in_logs;  // [blocks]: tables held as logs
     const uint32_t* live;    // [blocks]: lanes that may change
     R* residual;             // [blocks or 1][lanes]: largest change of a log-message so far
     int64_t residual_step;   // 0: one row for all blocks
-    R enough;                // a change beyond this need not be known: it is told as any larger number
+    R enough;                // a larger change need not be exact: any number above this may be reported
     R damping;
-    int64_t* stuck;          // set to a lane whose message has no state left
-    bool prefetch;           // the totals do not stay in cache by themselves
+    int64_t* stuck;          // set to a lane whose message has no possible state
+    bool prefetch;           // totals do not fit in the core's own cache
 };
 
-// Position of entry (i, j) in a block's table: chunks of columns one after the other, so that they are read in order.
+// Position of entry (i, j) in a block's table, which is stored by chunks of columns, in the order of reading.
 INLINE int64_t entry(int states, int i, int j) {
     int chunk = j / CHUNK * CHUNK, width = states - chunk < CHUNK ? states - chunk : CHUNK;
     return int64_t(chunk) * states + i * width + (j - chunk);
@@ -53,7 +52,7 @@ constexpr int pad(int states) { return states <= 1 ? 1 : 2 * pad((states + 1) / 
 
 // ---- totals -------------------------------------------------------------------------------------------------------
 
-// Rows of one end of a block's edges. P: numbers in half a row where known when compiled, which saves multiplications.
+// Rows of one end of a block's edges. P: numbers in half a row if known when compiled, which saves multiplications.
 template <class R, int P> INLINE void find_rows(const int32_t* rows, int64_t stride, uint32_t* places) {
     const uint32_t step = uint32_t((P > 0 ? 2 * P : stride) * sizeof(R) / 8);
     store(places, load_as<Places<R>>((const uint32_t*)rows) * step);
@@ -66,7 +65,7 @@ INLINE void gather_totals(const R* totals, int padded, const uint32_t* places, L
         for (int k = 0; k < padded; k += W) gather<R, W>(totals + k, places, out + k);
 }
 
-// Add to whole rows, or multiply them; a row may be named more than once. Spoils the columns.
+// Add to whole rows, or multiply them; a row may be named more than once. Overwrites the columns.
 template <class R, bool MULTIPLY = false>
 INLINE void add_totals(R* totals, int count, const uint32_t* places, Lanes<R>* columns) {
     constexpr int W = WIDTH<R>;
@@ -80,8 +79,8 @@ INLINE void add_totals(R* totals, int count, const uint32_t* places, Lanes<R>* c
     }
 }
 
-// How many blocks ahead the rows of targets are asked for: far enough for memory, near enough not to be evicted again.
-// Sources come in order where totals do not fit a core's own cache.
+// How many blocks ahead the rows of targets are prefetched: enough to hide memory latency, few enough not to be evicted
+// again. If totals do not fit in a core's own cache, sources are sorted and need no prefetch.
 constexpr int AHEAD = 6;
 template <class R> INLINE void prefetch_totals(const Sweep<R>& s, int64_t block, int64_t last) {
     if (!s.prefetch || block + AHEAD >= last) return;
@@ -94,7 +93,7 @@ template <class R> INLINE void prefetch_totals(const Sweep<R>& s, int64_t block,
 
 // ---- sums over states ---------------------------------------------------------------------------------------------
 
-// One chunk of a table for both directions: forward sums over i go to `forward`, backward sums over j to `backward`.
+// Process one chunk of a table in both directions: sums over i go to `forward`, sums over j to `backward`.
 template <class R, bool MAX, int C>
 INLINE void chunk_pass(int states, bool first, const R* table, const Lanes<R>* near, const Lanes<R>* far,
                        Lanes<R>* forward, Lanes<R>* backward) {
@@ -108,7 +107,7 @@ INLINE void chunk_pass(int states, bool first, const R* table, const Lanes<R>* n
 #pragma GCC unroll 8
         for (int c = 0; c < C; ++c) {
             Lanes<R> value = load(table + (i * C + c) * W);
-            // The same entry of the next block: large tables come from memory faster when asked for this early.
+            // Prefetch the same entry of the next block, which is far enough ahead for large tables.
             if (states > CHUNK) __builtin_prefetch(table + (i * C + c) * W + int64_t(states) * states * W, 0, 2);
             if constexpr (MAX) {
                 sum[c] = larger<R>(sum[c], value + mine);
@@ -142,8 +141,8 @@ INLINE void table_pass(int states, const R* table, const Lanes<R>* near, const L
     }
 }
 
-// log sum_i exp(potential + cavity) without leaving log space: for tables that span too much, and to tell a sum that
-// underflowed from one that is zero. Slow and rare. `near` and `far` are log-cavities here.
+// log sum_i exp(potential + cavity) in log space: for tables of wide span, and to distinguish a sum that underflowed
+// from one that is zero. Slow and rarely used. `near` and `far` are log-cavities here.
 template <class R, bool LINEAR>
 __attribute__((noinline)) void log_pass(int states, const R* table, const R* near, const R* far, R* forward,
                                         R* backward) {
@@ -184,7 +183,7 @@ template <class R, bool MAX> INLINE void normalise(int states, Lanes<R>* values)
     for (int k = 0; k < states; ++k) values[k] -= level;
 }
 
-// Remember a lane that has no state left: the lowest, so that the message does not depend on who found it first.
+// Record a lane without a possible state; the lowest one, so that the error does not depend on the order of threads.
 template <class R>
 __attribute__((noinline)) void report_stuck(const Sweep<R>& s, int64_t block, int side, Lanes<R> possible) {
     for (int l = 0; l < WIDTH<R>; ++l) {
@@ -199,9 +198,9 @@ __attribute__((noinline)) void report_stuck(const Sweep<R>& s, int64_t block, in
 
 // ---- the sweep ----------------------------------------------------------------------------------------------------
 
-// What the messages of a block become, in logs: for tables that are too wide or forbid pairs, so that messages may be
-// -inf. Totals carry a second row that counts the infinities, since -inf cannot be taken out of a sum again. Other
-// problems take the ways of ratio.hpp and binary.hpp, which are several times faster.
+// The sweep in logs, for tables of wide span or with forbidden pairs, where messages may be -inf. Totals have a second
+// row that counts infinities, since -inf cannot be subtracted from a sum again. Other problems use ratio.hpp and
+// binary.hpp, which are several times faster.
 template <class R, bool MAX> void sweep_logs(const Sweep<R>& s, int64_t first, int64_t last) {
     constexpr int W = WIDTH<R>, ROOM = MAX_STATES;
     const int states = s.states, padded = s.padded;
@@ -214,7 +213,7 @@ template <class R, bool MAX> void sweep_logs(const Sweep<R>& s, int64_t first, i
         R* messages = s.messages + block * 2 * states * W;
         const R* table = s.tables + block * states * states * W;
 
-        // Cavity: take out what the other end said, or its own evidence echoes back. cavity[0] belongs to the source.
+        // Cavity: remove the other end's own message, or its evidence would return to it. cavity[0] is the source's.
         Lanes<R> cavity[2][ROOM], said[2][ROOM];
         alignas(64) uint32_t places[2][W];
         for (int side = 0; side < 2; ++side) find_rows<R, 0>(ends[side], s.stride, places[side]);

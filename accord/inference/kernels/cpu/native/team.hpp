@@ -15,14 +15,14 @@
 #include <malloc.h>
 #endif
 
-// What was freed goes back to the system, and not only lists beyond 32 MB, as glibc has it: others may need it.
+// Return freed memory to the system; by default glibc keeps blocks of less than 32 MB.
 inline void return_freed(int64_t edges) {
 #if defined(__GLIBC__)
     if (edges >= int64_t(1) << 18) malloc_trim(0);
 #endif
 }
 
-// Memory that only grows, aligned for vectors, in large pages where the system has them.
+// Memory that only grows, aligned for vectors, in huge pages if the system has them.
 template <class T> class Buffer {
   public:
     T* reserve(int64_t count) {
@@ -51,7 +51,7 @@ template <class T> class Buffer {
     int64_t room = 0;
 };
 
-// Threads that wait for each other between rounds. Waits are short, so they spin before they give way.
+// Lets threads wait for each other between rounds. Waits are short, so threads spin before they yield.
 class Barrier {
   public:
     explicit Barrier(int size) : size(size) {}
@@ -81,12 +81,12 @@ struct Team {
     void wait() const {
         if (barrier) barrier->wait();
     }
-    // This thread's part of 0..count.
+    // This thread's share of 0..count.
     int64_t begin(int64_t count) const { return count * rank / size; }
     int64_t end(int64_t count) const { return count * (rank + 1) / size; }
 };
 
-// `work(rank)` on so many threads; it must not throw.
+// Run `work(rank)` on several threads; it must not throw.
 template <class Work> void in_parallel(int threads, const Work& work) {
     std::vector<std::thread> crew;
     for (int rank = 1; rank < threads; ++rank) crew.emplace_back(work, rank);

@@ -1,4 +1,4 @@
-// What Python hands over, and which kernel is run on it.
+// The arguments that Python passes, and the choice of a kernel.
 #pragma once
 #include "binary.hpp"
 #include "ratio.hpp"
@@ -8,7 +8,7 @@ extern "C" struct Arguments {
     const int64_t *source, *target, *graph;  // [edges]
     const void* node;                        // [replicas, nodes, states]
     const void* edge;                        // [replicas, edges, states, states]
-    const void* appearance;                  // [appearance_replicas, edges], or null where all are 1
+    const void* appearance;                  // [appearance_replicas, edges], or null if all are 1
     const void* start;                       // [replicas, 2 edges, states], or null
     void* messages;                          // [replicas, 2 edges, states]
     void* totals;                            // [replicas, nodes, states]: see `write_totals`; filled with `node`
@@ -16,10 +16,10 @@ extern "C" struct Arguments {
     int64_t* sweeps;                         // [replicas, graphs]
     int64_t appearance_replicas, max_sweeps, best, threads;
     double damping, tolerance;
-    int64_t stuck;  // out: an arc that has no state left, or -1
+    int64_t stuck;  // output: an arc whose message has no possible state, or -1
 };
 
-// How a unit is solved: what its messages are, and what runs over them.
+// How a unit is solved: what its messages are, and which kernel updates them.
 enum class Way { BINARY, REDUCED, RATIO, LOGS };
 
 template <class R> struct Kernel {

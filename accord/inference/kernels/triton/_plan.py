@@ -8,7 +8,8 @@ from torch import Tensor
 
 from accord.inference.kernels._interface import Problem
 from accord.inference.kernels.reference import normalise
-from accord.inference.kernels.triton._layout import Form, Memory, lay_out, lay_out_tables, leaves_indices
+from accord.inference.kernels.triton._form import Form
+from accord.inference.kernels.triton._layout import Memory, lay_out, lay_out_tables, leaves_indices
 
 WARPS, WIDTH = 4, 128  # warps of a program, and edges of a block, one for each thread
 UNROLLED = 16  # states; with more, the rows of an edge do not fit in the registers of one thread

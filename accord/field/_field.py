@@ -16,7 +16,7 @@ from accord.graphs._peeling import Peeling, peel
 
 @dataclass(frozen=True, eq=False)
 class PairwiseField:
-    """Log-potentials of a pairwise CRF on one graph, or on a batch of graphs side by side (Eq. 2).
+    """Log-potentials of a pairwise CRF on one graph, or on a batch of graphs (Eq. 2).
 
     log p(y) = sum_s node[s, y_s] + sum_(s,t) edge[(s,t), y_s, y_t] - log Z
 
@@ -80,7 +80,7 @@ class PairwiseField:
 
     @cached_property
     def peeling(self) -> Peeling:
-        """Which nodes belong to trees that hang on the graph, and which form its core."""
+        """Which nodes belong to trees attached to the graph, and which form its core."""
         return peel(self.edge_index, self.num_nodes)
 
     def expanded(self) -> tuple[Tensor, Tensor]:
@@ -119,7 +119,7 @@ class PairwiseField:
             return PairwiseField(self.edge_index, node, edge, self.graph, self.num_graphs)
         if not isinstance(target, (torch.device, str)):
             raise InputTypeError(
-                f"{where}: got a {type(target).__name__}, not a device or a dtype. Give 'cuda' or torch.float64, say."
+                f"{where}: got a {type(target).__name__}, not a device or a dtype. Give e.g. 'cuda' or torch.float64."
             )
         try:
             index, node, edge, graph = (t.to(target) for t in (self.edge_index, self.node, self.edge, self.graph))

@@ -248,7 +248,7 @@ def _edge_attributes(parts: list[Data], columns: list[int], x: Tensor) -> Tensor
 
 
 def _locate(position: int, sizes: list[int]) -> tuple[int, int]:
-    """In which part, and where in it, a position of the whole lies."""
+    """The part that a position of the whole falls in, and the position within that part."""
     number = 0
     while position >= sizes[number]:
         position -= sizes[number]

@@ -68,7 +68,7 @@ class Arcs:
 
 @dataclass(frozen=True)
 class Topology:
-    """Nodes and undirected edges of one graph, or of a batch of graphs side by side.
+    """Nodes and undirected edges of one graph, or of a batch of graphs.
 
     An edge keeps the direction in which it first appeared, for scorers that use it, and the column of the input that it
     came from, so that its attributes can be found.

@@ -124,7 +124,7 @@ class Beliefs:
     def decode(self) -> Tensor:
         """One joint labelling [*replicas, nodes], decoded from the beliefs (Eq. 13).
 
-        Trees that hang on the graph are labelled optimally given the rest, so forests are solved exactly, ties
+        Trees attached to the graph are labelled optimally given the rest, so forests are solved exactly, ties
         included. Nodes on loops take their best state, then single nodes change while that raises the joint score.
         Forbidden pairs are repaired. For the best state of each node on its own, use `beliefs.node.argmax(-1)`.
 

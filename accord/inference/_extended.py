@@ -1,4 +1,4 @@
-"""Sums of log-values that may be -inf, with one term taken out again.
+"""Sums of log-values that may be -inf, from which a term can be removed again.
 
 `total - term` is NaN when both are -inf. So a sum is kept as its finite part and its number of infinite terms. Taking a
 term out subtracts from both, and the result is -inf only if the count is above zero.

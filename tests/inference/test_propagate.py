@@ -289,9 +289,9 @@ def test_warm_start_continues_where_it_stopped():
     first = propagate(field, max_sweeps=5, tolerance=0.0)
     both = propagate(field, max_sweeps=4, tolerance=0.0, start=first)
     assert_close(both.messages, propagate(field, max_sweeps=9, tolerance=0.0).messages, **EXACT)
-    settled = propagate(field, max_sweeps=500)
-    assert int(propagate(field, start=settled).sweeps.max()) <= 1
-    assert_close(propagate(field, start=settled.messages).node, settled.node, **EXACT)
+    converged = propagate(field, max_sweeps=500)
+    assert int(propagate(field, start=converged).sweeps.max()) <= 1
+    assert_close(propagate(field, start=converged.messages).node, converged.node, **EXACT)
 
 
 def test_warm_start_allows_states_that_were_impossible_before():

@@ -121,7 +121,7 @@ def _edge_slots(
 def _links(
     nodes: list[int], ordered: dict[int, list[int]], place: dict[int, tuple[int, int]], device: torch.device
 ) -> tuple[Link, ...]:
-    """Group the cliques of one layer by where their separators lie."""
+    """Group the cliques of one layer by the layer and axes of their separators in the parents."""
     found: dict[tuple[int, tuple[int, ...]], list[tuple[int, int]]] = {}
     for row, node in enumerate(nodes):
         separator = ordered[node][1:]

@@ -77,9 +77,9 @@ def _add_gradients(
         part = _Part.of(problem, solved, list(sums))
         most = int(solution.sweeps.where(solved, 0).max())
         fixed, there = solution.messages[:, part.arcs], part.select(gradient)
-        gradients, settled = implicit_gradient(part.problem, part.inputs, fixed, there, most)
+        gradients, complete = implicit_gradient(part.problem, part.inputs, fixed, there, most)
         part.add(sums, gradients)
-        solved = solved & settled
+        solved = solved & complete
     rest = ~solved
     if bool(rest.any()):
         part = _Part.of(problem, rest, list(sums))

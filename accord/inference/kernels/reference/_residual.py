@@ -79,7 +79,7 @@ def _count(problem: Problem, chosen: Tensor) -> Tensor:
 
 
 def _spread(old: Tensor, new: Tensor) -> Tensor:
-    """Largest less smallest change over the states [...]: infinite where a state became possible or impossible."""
+    """Largest minus smallest change over the states [...]; infinite if a state became possible or impossible."""
     step = Extended.split(new) - Extended.split(old)
     spread = step.finite.amax(-1) - step.finite.amin(-1)
     return spread.masked_fill((step.infinities != 0).any(-1), torch.inf)

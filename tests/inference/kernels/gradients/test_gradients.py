@@ -109,8 +109,8 @@ def test_finite_differences_on_loops(backend):
 
 def test_converged_beliefs_do_not_depend_on_their_start(backend):
     field = ring_field()
-    settled = propagate(field)
-    (node, _, start), beliefs = gradients(field, backend, start=settled.messages)
+    converged = propagate(field)
+    (node, _, start), beliefs = gradients(field, backend, start=converged.messages)
     assert int(beliefs.sweeps) == 1 and not bool(start.any())
     # One unrolled sweep would miss most of the gradient; that of the fixed point does not depend on the start.
     assert_close(node, gradients(field, "reference")[0][0], **TIGHT)

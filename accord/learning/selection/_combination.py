@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from accord.errors import InputError
 from accord.field import Combination, PairwiseField, Pseudomarginals, blend, own_sums
 from accord.graphs import Topology
 from accord.inference import Beliefs, Semiring, propagate, spanning_tree_probabilities
@@ -45,6 +46,9 @@ class FieldChoice:
     def from_config(cls, config: Mapping[str, Sequence[Any]]) -> "FieldChoice":
         """Read what `to_config` wrote."""
         values = {name: list(column) for name, column in config.items()}
+        unknown = [name for name in values["semiring"] if name not in SEMIRINGS]
+        if unknown:
+            raise InputError(f"The saved semiring {unknown[0]!r} is unknown. Choose one of {', '.join(SEMIRINGS)}.")
         values["semiring"] = [SEMIRINGS.index(name) for name in values["semiring"]]
         values["appearance"] = [SPANNING if value == "spanning" else value for value in values["appearance"]]
         values["score"] = [math.nan if value is None else value for value in values["score"]]

@@ -39,7 +39,7 @@ from accord.graphs import GraphBatch
 from accord.learning import Replicas, TrainingRun
 from accord.learning.objectives import FieldNetworks, ProxyObjective
 from accord.learning.training import Job, Trainer, learned, train_in_chunks
-from accord.learning.training._torch_settings import product_precision
+from accord.learning.training._settings import product_precision
 from accord.methods import Shape, StructuredProxyNetwork, preset_recipe
 
 GOALS = {("sage", "ppi-1"): 6.75, ("gat", "ppi-1"): 75.0, ("sage", "ppi-20"): 16.25, ("gat", "ppi-20"): 100.0}
@@ -250,8 +250,8 @@ def profile_look(record: Record, encoder: str, val: list[Data], count: int) -> N
     trainer = trainer_for(encoder, count, precision="tf32", cuda_graphs=False)
     held_out = GraphBatch.collate(only(val, count)).to(DEVICE, torch.float32)
     with product_precision("tf32"):
-        record.say(f"a look of {encoder}, not replayed: {timed(lambda: trainer._look(held_out)):.1f} ms")
-    tell_kernels(record, f"look of {encoder}", lambda: trainer._look(held_out))
+        record.say(f"a look of {encoder}, not replayed: {timed(lambda: trainer._evaluate(held_out)):.1f} ms")
+    tell_kernels(record, f"look of {encoder}", lambda: trainer._evaluate(held_out))
 
 
 def tell_kernels(record: Record, name: str, work: Callable[[], object]) -> None:

@@ -25,7 +25,7 @@ from accord.methods._networks import PairModel, build_networks
 from accord.methods._recipe import CRFRecipe
 from accord.methods._stage import train_stage
 
-SWEEPS = 20  # of max-product on graphs with loops, as everywhere else in selection
+SWEEPS = 20  # of max-product on graphs with loops, the default of selection too
 
 
 class CRFModel(PairModel):
@@ -67,7 +67,7 @@ class CRF(Method):
             model.networks,
             model.networks.options(recipe.node, recipe.edge),
             self.level,
-            raw_field,
+            model.field_of,
             losses[recipe.objective],
             model.labels_of,
             {"loss": recipe.objective, "game": asdict(recipe.game)},
@@ -77,14 +77,14 @@ class CRF(Method):
 
 
 def _check_neighbours(train: Sequence[Data], replicas: Replicas) -> None:
-    """Tell how many labels pseudolikelihood cannot learn from; refuse to train where that is all of a replica's."""
+    """Warn of labels that pseudolikelihood cannot use; refuse to train if a replica has no others."""
     batch = GraphBatch.collate(train)
     assert batch.y is not None
     targets = replicas.targets(batch.y)
     labelled, counted = (targets >= 0).sum(-1), counted_nodes(batch.topology.edge_index, targets).sum(-1)
-    hopeless = ((counted == 0) & (labelled > 0)).nonzero().flatten()
-    if len(hopeless):
-        replica = int(hopeless[0])
+    unusable = ((counted == 0) & (labelled > 0)).nonzero().flatten()
+    if len(unusable):
+        replica = int(unusable[0])
         raise InputError(
             f"crf: all {int(labelled[replica])} labels of replica {replica} are of nodes with an unlabelled neighbour, "
             "so pseudolikelihood has nothing to learn from. Label more nodes, or use objective 'maximin'."
@@ -92,7 +92,7 @@ def _check_neighbours(train: Sequence[Data], replicas: Replicas) -> None:
     if bool((counted < labelled).any()):
         warnings.warn(
             f"crf: {int((labelled - counted).sum())} of {int(labelled.sum())} labels are of nodes with an unlabelled "
-            "neighbour; pseudolikelihood leaves them out, objective 'maximin' would not.",
+            "neighbour; pseudolikelihood does not use them. Objective 'maximin' would.",
             UnusedLabelsWarning,
             stacklevel=2,
         )

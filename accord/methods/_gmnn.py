@@ -70,11 +70,11 @@ class GMNN(Method):
 
     @property
     def epochs(self) -> int:
-        """Inference network, then both in turn."""
+        """Epochs of the inference network, then of both networks in turn."""
         return (1 + 2 * self.recipe.rounds) * self.recipe.training.max_epochs
 
     def build(self, shape: Shape, replicas: Replicas) -> GMNNModel:
-        """An untrained model whose labels are the inference network's."""
+        """An untrained model that labels nodes by its inference network."""
         recipe, keys = self.recipe, edge_keys(replicas)
         encoder = recipe.label_encoder.build(shape.num_features, recipe.label_channels, keys)
         width = encoder.out_channels
@@ -84,14 +84,13 @@ class GMNN(Method):
         return GMNNModel(parts, [0] * replicas.count)
 
     def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> GMNNModel:
-        """Inference network first, then `rounds` of label network and inference network in turn."""
+        """Train the inference network, then for `rounds` rounds the label network and the inference network in turn."""
         model, recipe, level = self.build(shape, replicas), self.recipe, self.level
         node, label = model.parts["node"], model.parts["label"]
         steps: list[tuple[str, Objective]] = [("inference", NodeObjective(node, recipe.node, level))]
-        for number in range(recipe.rounds):
-            last = f"-{number + 1}"
-            steps.append(("label" + last, LabelObjective(label, node, recipe.label, level)))
-            steps.append(("inference" + last, InferenceObjective(node, label, recipe.node, level)))
+        for number in range(1, recipe.rounds + 1):
+            steps.append((f"label-{number}", LabelObjective(label, node, recipe.label, level)))
+            steps.append((f"inference-{number}", InferenceObjective(node, label, recipe.node, level)))
         for number, (name, objective) in enumerate(steps):
             device = train_stage(
                 model.history,
@@ -99,7 +98,7 @@ class GMNN(Method):
                 replicas,
                 recipe.training,
                 run.stage(name),
-                trained=number > 1,  # both networks have had their first turn
+                trained=number > 1,  # each network has been trained once by then
             )
             model.to(device)
         held_out = GraphBatch.collate(run.validation).to(device, torch.float32)

@@ -1,10 +1,11 @@
-"""The two presets, as tables.
+"""The two presets as tables: an SPN's recipe, from which each method takes the fields that it has.
 
-`paper`: sizes, learning rates, sharpness and scorers of the paper's appendix, to the letter. Where the appendix is
-silent, the authors' code: 64 edge channels, dropout before the edge scorer, own sums to the power 0.1 as normaliser.
+`paper`: sizes, learning rates, sharpness and scorers of the paper's appendix, to the letter. What the appendix does not
+give comes from the authors' code: 64 edge channels, dropout before the edge scorer, own sums to the power 0.1 as
+normaliser.
 
-`accord` (default): regularised networks, combination chosen on validation. What was found on validation data of a
-benchmark is kept under its name; `None` is for everybody else's graphs.
+`accord` (default): regularised networks, combination chosen on validation data. Values tuned on a benchmark's
+validation data are stored under its name; benchmark `None` is for other data.
 """
 
 import json
@@ -73,7 +74,7 @@ PAPER_SHARPNESS: dict[str, tuple[float | None, ...]] = {
 }
 
 PAPER_LINEAR_CRF_RATE, PAPER_GAME_RATE, PAPER_GMNN_RATE = 5e-4, 1e-5, 5e-3
-PAPER_GAME_GRAPHS = 20  # an update; with all of them at once, 1,000 steps of 1e-5 leave deep encoders near their start
+PAPER_GAME_GRAPHS = 20  # per update; with all graphs at once, 1,000 steps of 1e-5 hardly change deep encoders
 
 ACCORD_ENCODERS: dict[str, EncoderSpec] = {
     "gcn": GCN(hidden=64, layers=2, dropout=0.5, input_dropout=0.3),
@@ -85,17 +86,17 @@ ACCORD_ENCODERS: dict[str, EncoderSpec] = {
     "linear": Linear(),
 }
 ACCORD_PART = PartOptions(learning_rate=3e-3, weight_decay=5e-4)
-# With twenty edges a node, as on PPI, the same evidence is counted many times: candidates go far below 1.
+# With twenty edges per node, as on PPI, the same evidence is counted many times: candidates go far below 1.
 DENSE_GRID = CombinationGrid(
     sharpness=(10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.0), power=(0.1, 0.5, 1.0), node_weight=(1.0,)
 )
 
-# Winners on validation data, by encoder and benchmark (benchmarks/search_recipes.py and promote_recipes.py).
+# The best recipes on validation data, by encoder and benchmark (benchmarks/search_recipes.py, promote_recipes.py).
 ACCORD_BENCHMARKS = "accord_benchmarks.json"
 
 
 def preset_features(preset: str, benchmark: str | None = None) -> str:
-    """The treatment of features that a preset's values were made for: its own, else the benchmark's, else raw."""
+    """The treatment of features that a preset's values are tuned for: its own, else the benchmark's, else raw."""
     benchmark = None if benchmark is None else _canonical_benchmark(benchmark)
     if benchmark is None or benchmark in OTHER_BENCHMARKS:
         return "raw"
@@ -142,7 +143,7 @@ def preset_recipe(
         edge_encoder: the same for the edge network, or a GMNN's label network; None takes the node network's.
             Methods without such a network do not use it.
         benchmark: take the preset's values for this benchmark; None for other data.
-        method: what is to be trained by it; decides the class of the recipe.
+        method: the method that the recipe is for; it decides the class of the recipe.
         refine: whether the SPN is refined by the maximin game.
     """
     if preset not in PRESETS:
@@ -162,7 +163,7 @@ def preset_recipe(
 
 
 def _convert(recipe: SPNRecipe, kind: type[Recipe]) -> Recipe:
-    """An SPN's recipe as another method's, which takes the fields that it has; a label network takes the edge's."""
+    """The recipe of another method: its fields take the SPN's values, a label network those of the edge network."""
     renamed = {"label_encoder": "edge_encoder", "label_channels": "edge_channels", "label": "edge"}
     names = {entry.name: renamed.get(entry.name, entry.name) for entry in fields(kind)}
     return kind(**{name: getattr(recipe, own) for name, own in names.items() if hasattr(recipe, own)})
@@ -175,16 +176,16 @@ def _accord(encoder: str | EncoderSpec, benchmark: str | None) -> SPNRecipe:
     )
     if benchmark is not None and benchmark.startswith("ppi"):
         recipe = replace(recipe, grid=DENSE_GRID)
-    found = _found_on_validation().get(_canonical(encoder), {}) if isinstance(encoder, str) else {}
-    if benchmark not in found:
+    tuned = _tuned_recipes().get(_canonical(encoder), {}) if isinstance(encoder, str) else {}
+    if benchmark not in tuned:
         return recipe
-    tuned = recipe_from_config({**recipe_to_config(recipe), **found[benchmark]})
-    assert isinstance(tuned, SPNRecipe)
-    return tuned
+    found = recipe_from_config({**recipe_to_config(recipe), **tuned[benchmark]})
+    assert isinstance(found, SPNRecipe)
+    return found
 
 
 @cache
-def _found_on_validation() -> dict[str, dict[str, dict[str, Any]]]:
+def _tuned_recipes() -> dict[str, dict[str, dict[str, Any]]]:
     text = resources.files("accord.methods").joinpath(ACCORD_BENCHMARKS).read_text()
     table: dict[str, dict[str, dict[str, Any]]] = json.loads(text)
     return table
@@ -196,11 +197,8 @@ def _paper(encoder: str | EncoderSpec, benchmark: str | None) -> SPNRecipe:
         name = _canonical(encoder)
         spec = PAPER_GCNII_PPI if (name, column) == ("gcnii", "ppi") else PAPER_ENCODERS[name]
     else:
-        name, spec = (
-            "gcn",
-            encoder_spec(encoder),
-        )  # an encoder the paper does not have takes the rates of its simplest one
-    place = PAPER_COLUMNS.index(column)
+        name, spec = "gcn", encoder_spec(encoder)  # other encoders take the rates of the paper's simplest one
+    place, ppi = PAPER_COLUMNS.index(column), column == "ppi"
 
     def value(table: dict[str, tuple[float | None, ...]]) -> float:
         found = table.get(name, table["gcn"])[place]
@@ -211,12 +209,10 @@ def _paper(encoder: str | EncoderSpec, benchmark: str | None) -> SPNRecipe:
     return SPNRecipe(
         encoder=spec,
         edge_encoder=spec,
-        scorer=LinearScorer(dropout=0.5) if column in ("ppi", "dblp") else BilinearScorer(dropout=0.5),
+        scorer=LinearScorer(dropout=0.5) if ppi or column == "dblp" else BilinearScorer(dropout=0.5),
         node=PartOptions(learning_rate=value(PAPER_NODE_RATES)),
         edge=PartOptions(learning_rate=value(PAPER_EDGE_RATES)),
-        training=TrainingOptions(max_epochs=400, batch_graphs=1)
-        if column == "ppi"
-        else TrainingOptions(max_epochs=200),
+        training=TrainingOptions(max_epochs=400, batch_graphs=1) if ppi else TrainingOptions(max_epochs=200),
         grid=CombinationGrid(sharpness=(value(PAPER_SHARPNESS),), power=(0.1,), node_weight=(1.0,)),
     )
 
@@ -236,7 +232,7 @@ def _paper_method(recipe: Recipe) -> Recipe:
 
 
 def _accord_method(recipe: Recipe) -> Recipe:
-    """The game's gradient is noisier than that of plain cross-entropy: it is clipped."""
+    """A CRF's gradients are clipped: those of the game are noisier than those of plain cross-entropy."""
     if isinstance(recipe, CRFRecipe):
         return replace(recipe, training=replace(recipe.training, clip_norm=1.0))
     return recipe

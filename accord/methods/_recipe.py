@@ -8,7 +8,7 @@ from accord.errors import InputTypeError, OptionError
 from accord.learning import CombinationGrid, GameOptions, PartOptions, RefinementOptions, TrainingOptions
 
 INFINITY = float("inf")
-# What each field may hold, whichever recipe has it.
+# What each field may hold, in every recipe that has it.
 KINDS: dict[str, object] = {
     "encoder": EncoderSpec,
     "edge_encoder": EncoderSpec,

@@ -1,6 +1,6 @@
-"""Refinement: a trained SPN plays the maximin game for a few more epochs (Eq. 11 of the paper).
+"""Refinement: a trained SPN is trained further by the maximin game, for a few epochs (Eq. 11 of the paper).
 
-With `training.max_epochs=0` the networks come untrained: the paper's "without proxy".
+With `training.max_epochs=0` the game starts from untrained networks: the paper's "without proxy".
 """
 
 from dataclasses import asdict, replace
@@ -14,16 +14,23 @@ from accord.methods._stage import train_stage
 if TYPE_CHECKING:
     from accord.methods._spn import ProxyModel
 
-STAGE = "refinement"  # its checkpoint's subfolder
+STAGE = "refinement"  # subfolder of its checkpoint
 
 
 def refine(model: "ProxyModel", recipe: SPNRecipe, level: str, run: TrainingRun, replicas: Replicas) -> None:
-    """Train the networks of a model on through the field they form; how they combine stays as it was chosen.
+    """Train the networks of a model further through the field they form; the chosen combination stays.
 
-    What the model was before is a candidate too, so validation accuracy cannot fall.
+    The unrefined networks are kept if they score better on validation data, so validation accuracy cannot fall.
+
+    Args:
+        model: the trained model, changed in place.
+        recipe: with a refinement.
+        level: what to select by on validation data.
+        run: graphs, checkpoint folder and callback.
+        replicas: seeds and tasks.
     """
     options = recipe.refinement
-    assert options is not None  # the caller has looked
+    assert options is not None  # the caller has checked
     node, edge = (replace(part, learning_rate=options.learning_rate) for part in (recipe.node, recipe.edge))
     objective = FieldObjective(
         model.networks,

@@ -89,13 +89,13 @@ class SmoothedGNN(Method):
 
 
 def smooth(probabilities: Tensor, batch: GraphBatch, rounds: int, share: float) -> Tensor:
-    """Average with the neighbours' predictions, by PyG's label propagation: [R, nodes, states].
+    """Predictions averaged with those of the neighbours, by PyG's label propagation: [R, nodes, states].
 
     Args:
         probabilities: [R, nodes, states].
         batch: the graphs.
         rounds: how often.
-        share: of the neighbours in each round; a node without any keeps the rest alone.
+        share: weight of the neighbours in each round; a node's own prediction has the rest.
     """
     if not rounds:
         return probabilities

@@ -1,4 +1,4 @@
-"""A stage of training: one run of the loop, whose epochs are counted on from the stages before it."""
+"""A stage of training: one run of the loop, whose epochs are numbered after those of the stages before."""
 
 from dataclasses import replace
 
@@ -16,18 +16,18 @@ def train_stage(
     run: TrainingRun,
     trained: bool = False,
 ) -> torch.device:
-    """Train the parts of an objective, and add the course of it to the history of the stages before.
+    """Train the parts of an objective, and append its history to that of the stages before.
 
     Args:
-        history: of the stages before, in place.
+        history: of the stages before; extended in place.
         objective: what is to be learned.
         replicas: seeds and tasks.
         options: how to train.
         run: graphs, checkpoint folder (each stage needs its own) and callback.
-        trained: whether the parts come trained, so that this stage must beat what they are.
+        trained: whether the parts are trained already; this stage then must improve on them.
 
     Returns:
-        Where the parts are now.
+        The device of the parts.
     """
     done = history[-1]["epoch"] if history else 0
 
@@ -41,5 +41,5 @@ def train_stage(
             run.report(shifted(row))
 
     rows, device = train_in_chunks(Job(objective, replicas, options, replace(run, report=follow), trained))
-    history[-1:] = [shifted(row) for row in rows]  # the first of them holds what it replaces
+    history[-1:] = [shifted(row) for row in rows]  # the first row includes the one that it replaces
     return device

@@ -59,7 +59,7 @@ def same(left, right, **tolerance):
 
 
 def presence(monkeypatch):
-    """How many replicas were in the batch, at each look at validation data."""
-    counts, look = [], Trainer._look
-    monkeypatch.setattr(Trainer, "_look", lambda self, *a: counts.append(len(self.present)) or look(self, *a))
+    """How many replicas were in the batch, at each evaluation."""
+    counts, evaluate = [], Trainer._evaluate
+    monkeypatch.setattr(Trainer, "_evaluate", lambda self, *a: counts.append(len(self.present)) or evaluate(self, *a))
     return counts

@@ -1,4 +1,4 @@
-"""A field trained as a whole: its potentials come from networks, its loss looks at all labels of a graph at once."""
+"""A field trained as a whole: its potentials come from networks, its loss depends on all labels of a graph at once."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,34 +16,34 @@ from accord.learning.objectives._pseudolikelihood import pseudolikelihood
 from accord.learning.objectives._ranking import rank, within_bounds
 from accord.learning.training import Objective, PartOptions
 
-FieldOf = Callable[[Tensor, Tensor, Topology], PairwiseField]  # logits of nodes and edges -> the field they stand for
+FieldOf = Callable[[Tensor, Tensor, Topology], PairwiseField]  # logits of nodes and edges -> their field
 FieldLoss = Callable[[PairwiseField, Tensor], Tensor]  # field and labels [R, nodes] -> loss [R]
 Decode = Callable[[PairwiseField], Tensor]  # field -> labels [R, nodes]
 
 
 def raw_field(node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
-    """Potentials are the networks' scores as they are."""
+    """The field whose potentials are the networks' scores."""
     states = node.shape[-1]
-    # Whether the graphs make a field is checked once: it takes sorting edges and waiting for the device many times.
+    # The graphs are checked once: the checks sort edges and wait for the device.
     blank = topology.cached(("blank field", states), lambda: _blank_field(states, topology))
     return blank.with_potentials(node, edge)
 
 
 def _blank_field(states: int, topology: Topology) -> PairwiseField:
-    """Potentials of 0, all views of one number."""
+    """A field of potentials 0, all views of one number."""
     zero = torch.zeros((), device=topology.edge_index.device)
     node, edge = zero.expand(topology.num_nodes, states), zero.expand(topology.num_edges, states, states)
     return PairwiseField(topology.edge_index, node, edge, topology.graph, topology.num_graphs)
 
 
 def game_loss(options: GameOptions) -> FieldLoss:
-    """The maximin game: the negative (Bethe) log-likelihood a labelled node, with the gradient of Eq. 11."""
+    """The maximin game: the negative (Bethe) log-likelihood per labelled node, with the gradient of Eq. 11."""
 
     def loss(field: PairwiseField, targets: Tensor) -> Tensor:
         objective, likelihood = maximin_objective(field, targets, options)
-        # The game's objective has the right gradient, the likelihood the value that people want to watch.
-        watched = (objective - objective.detach() + likelihood.detach()).sum(-1)
-        return -watched / (targets >= 0).sum(-1).clamp_min(1)
+        # The gradient comes from the game's objective, the reported value is the likelihood.
+        reported = (objective - objective.detach() + likelihood.detach()).sum(-1)
+        return -reported / (targets >= 0).sum(-1).clamp_min(1)
 
     return loss
 
@@ -55,16 +55,16 @@ def pseudolikelihood_loss(field: PairwiseField, targets: Tensor) -> Tensor:
 
 
 class FieldObjective(Objective):
-    """Trains the networks behind a field by a loss of the field; both are kept by its joint labels.
+    """Trains the networks of a field by a loss of the field; both are kept by the accuracy of its joint labels.
 
     Args:
         networks: node and edge network, or one for both.
         options: how each part of them is updated.
-        level: what the networks are kept by.
-        field_of: how their scores become a field.
+        level: of that accuracy, "node" or "graph".
+        field_of: makes a field of their scores.
         loss: of the field.
-        decode: how the field labels nodes.
-        identity: what of field and loss a checkpoint must agree in.
+        decode: labels the nodes of a field.
+        identity: settings of field and loss that a checkpoint must agree in.
     """
 
     def __init__(
@@ -83,17 +83,17 @@ class FieldObjective(Objective):
         self.field_of, self.loss, self.decode = field_of, loss, decode
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
-        """The loss of the whole field; NaN for a replica whose scores have left all bounds."""
+        """The loss of the whole field; NaN for a replica whose scores are out of bounds."""
         field, sound = self._field(batch, noise)
         return {"field": torch.where(sound, self.loss(field, targets), torch.nan)}
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
-        """Accuracy of joint labels at the level asked for: the networks belong together."""
+        """Accuracy of joint labels; the networks have one score, since they are used together."""
         field, sound = self._field(batch)
         return {"field": torch.where(sound, rank(self.decode(field), targets, batch.topology, self.level), -torch.inf)}
 
     def _field(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[PairwiseField, Tensor]:
-        """The field, and which replicas [R] have sound potentials; the others' are blank, so that all can go on."""
+        """The field, and which replicas [R] have usable potentials; those of the others are set to 0."""
         node, edge = (at_least_single(logits) for logits in self.networks.logits(batch, noise))
         sound = within_bounds(node) & within_bounds(edge)
         node, edge = (torch.where(sound.view(-1, *(1,) * (x.dim() - 1)), x, 0.0) for x in (node, edge))
@@ -101,5 +101,5 @@ class FieldObjective(Objective):
 
 
 def at_least_single(values: Tensor) -> Tensor:
-    """Fields are not solved in half precision."""
+    """Values in single precision at least: fields are not solved in half precision."""
     return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values

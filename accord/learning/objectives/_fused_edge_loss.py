@@ -1,8 +1,8 @@
-"""Edge loss of scorers that are a sum of their ends: scores of single edges are never kept.
+"""Edge loss of scorers whose scores are sums over the two ends: the scores of single edges are never stored.
 
-A table for each node as source, one as target and one for all edges make up an edge's scores; the gradient of the
-cross-entropy, softmax - label, goes back to the same tables. Value and gradient come in one pass over the edges, of
-which only sums at nodes remain: [nodes, replicas, pairs of states] rather than [edges, replicas, pairs].
+An edge's scores are the sum of a table of its source node, one of its target node and one of all edges; the gradient
+of the cross-entropy, softmax - label, goes back to the same tables. One pass over the edges computes value and gradient
+and stores sums at nodes only: [nodes, replicas, pairs of states] instead of [edges, replicas, pairs of states].
 """
 
 import math
@@ -20,13 +20,13 @@ from accord.learning.objectives._losses import edge_loss
 from accord.learning.objectives._parts import EdgePart
 from accord.learning.objectives._triton_edge_loss import MAX_PAIRS, Incidence, triton_sums
 
-BLOCK = 2**20  # numbers held at once, a size that stays in a CPU's cache
+BLOCK_NUMBERS = 2**20  # numbers computed at once; they fit into a CPU's cache
 
 
 def network_edge_loss(
     part: EdgePart, batch: GraphBatch, targets: Tensor, noise: Noise | None, smoothing: float = 0.0
 ) -> Tensor:
-    """`edge_loss` of an edge network [R], fused where its scorer allows.
+    """`edge_loss` of an edge network [R], fused where its scorer allows it.
 
     Args:
         part: the edge network.
@@ -62,7 +62,7 @@ def split_edge_loss(
 
 
 def incidence(batch: GraphBatch) -> Incidence:
-    """The ends of a batch's edges, sorted by each."""
+    """The ends of a batch's edges, sorted by source and by target."""
 
     def build() -> Incidence:
         source, target = batch.topology.edge_index
@@ -79,14 +79,14 @@ def plain_sums(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sum of the edges' losses [R], how many count [R], and gradients at the ends' tables [nodes, R, pairs].
 
-    Pairs come first inside: a softmax over a leading axis takes whole rows of replicas at a time.
+    The axis of pairs comes first: a softmax over a leading axis processes whole rows of replicas at a time.
     """
     first, second, both = at_source.permute(2, 0, 1), at_target.permute(2, 0, 1), shared.t()[:, None, :]
     first, second, labels = first.contiguous(), second.contiguous(), targets.t().contiguous()
     to_first, to_second = torch.zeros_like(first), torch.zeros_like(second)
     pairs, _, replicas = first.shape
     total, count = first.new_zeros(replicas), first.new_zeros(replicas)
-    for source, target in edge_index.split(max(BLOCK // max(pairs * replicas, 1), 1), dim=1):
+    for source, target in edge_index.split(max(BLOCK_NUMBERS // max(pairs * replicas, 1), 1), dim=1):
         source_label, target_label = labels[source], labels[target]
         known = ((source_label >= 0) & (target_label >= 0)).expand(-1, replicas)
         label = (source_label * math.isqrt(pairs) + target_label).clamp_min(0).expand(-1, replicas)[None]
@@ -139,6 +139,6 @@ class _SplitEdgeLoss(Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         to_source, to_target, scale = ctx.saved_tensors
         factor = (gradient * scale)[:, None]
-        # Every edge has one source, so the gradients at the sources hold each edge once.
+        # Every edge has one source, so the gradients at the sources count each edge once.
         found = to_source * factor, to_target * factor, to_source.sum(0) * factor
         return *(tensor.to(dtype) for tensor, dtype in zip(found, ctx.dtypes, strict=True)), None, None, None

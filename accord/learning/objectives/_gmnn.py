@@ -1,8 +1,8 @@
 """The two networks of a GMNN (Qu et al. 2019) and what each learns from the other.
 
 The inference network q(y_s | x) labels nodes by features. The label network p(y_s | x, y_neighbours) reads a node's
-features and its neighbours' labels, never its own, so that its likelihood is a pseudolikelihood. In turn, p learns from
-true labels (those of q stand in for missing ones), and q learns from true labels and from what p makes of them.
+features and its neighbours' labels, never its own, so that its likelihood is a pseudolikelihood. The two learn in turn:
+p from true labels (predictions of q where a label is missing), q from true labels and from the predictions of p.
 """
 
 import torch
@@ -16,11 +16,11 @@ from accord.learning.objectives._losses import node_loss
 from accord.learning.objectives._ranking import rank_logits
 from accord.learning.training import Objective, PartOptions
 
-TAUGHT = 0.5  # share of the label network in what the inference network learns; the rest are true labels
+TAUGHT = 0.5  # weight of the label network's predictions in the inference network's loss; true labels have the rest
 
 
 class LabelPart(nn.Module):
-    """The label network: a node's own representation and the mean of its neighbours' labels, through a hidden layer."""
+    """The label network: a hidden layer over a node's representation and the mean of its neighbours' labels."""
 
     def __init__(self, encoder: Encoder, hidden: ReplicaLinear, head: ReplicaLinear) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class LabelPart(nn.Module):
 
 
 def mean_of_neighbours(values: Tensor, topology: Topology) -> Tensor:
-    """[R, nodes, channels] -> the same, averaged over each node's neighbours; 0 where it has none."""
+    """Values [R, nodes, channels] averaged over each node's neighbours; 0 for a node without neighbours."""
     arcs = topology.arcs
     total = torch.zeros_like(values).index_add(1, arcs.target, values[:, arcs.source])
     degree = torch.bincount(arcs.target, minlength=topology.num_nodes).clamp_min(1)
@@ -49,7 +49,7 @@ def mean_of_neighbours(values: Tensor, topology: Topology) -> Tensor:
 
 
 class LabelObjective(Objective):
-    """M-step: the label network learns each label from those around it."""
+    """M-step: the label network learns each label from the labels of the neighbours."""
 
     def __init__(self, label: nn.Module, inference: nn.Module, options: PartOptions, level: str) -> None:
         check_level(level)
@@ -63,13 +63,13 @@ class LabelObjective(Objective):
         return {"label": node_loss(logits, targets, self.options["label"].label_smoothing)}
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
-        """Accuracy given what the inference network says of the neighbours: new graphs offer nothing else."""
+        """Accuracy given the inference network's predictions of the neighbours, as on new graphs."""
         logits = self.parts["label"](batch, self.inference(batch).float().softmax(-1))
         return {"label": rank_logits(logits, targets, batch.topology, self.level)}
 
 
 class InferenceObjective(Objective):
-    """E-step: the inference network learns true labels, and what the label network expects of their neighbours."""
+    """E-step: the inference network learns true labels and the label network's predictions."""
 
     def __init__(self, inference: nn.Module, label: nn.Module, options: PartOptions, level: str) -> None:
         check_level(level)
@@ -93,7 +93,7 @@ class InferenceObjective(Objective):
 
 @torch.no_grad()
 def known_labels(inference: nn.Module, batch: GraphBatch, targets: Tensor) -> Tensor:
-    """True labels as probabilities [R, nodes, states]; where one is missing, the inference network's."""
+    """True labels as probabilities [R, nodes, states]; the inference network's where a label is missing."""
     guess: Tensor = inference(batch).float().softmax(-1)
     targets = targets.expand(guess.shape[:-1])
     truth = functional.one_hot(targets.clamp_min(0), guess.shape[-1]).to(guess)

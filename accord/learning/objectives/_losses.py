@@ -1,7 +1,7 @@
-"""The proxy problem: cross-entropy on nodes, cross-entropy on edges, and an optional bond between the two.
+"""Losses of the proxy problem: cross-entropy on nodes, on edges, and an optional penalty on their disagreement.
 
-Every loss comes as one number for each replica. Missing labels (-1) never count: a node counts if it is labelled, an
-edge if both its ends are.
+Every loss is one number per replica. Missing labels (-1) never count: a node counts if it is labelled, an edge if both
+its ends are.
 """
 
 import torch
@@ -36,7 +36,7 @@ def edge_loss(logits: Tensor, targets: Tensor, topology: Topology, smoothing: fl
 
 
 def consistency_penalty(node_logits: Tensor, edge_logits: Tensor, topology: Topology) -> Tensor:
-    """Mean squared gap between an edge table's own sums and the node marginals at its ends [R].
+    """Mean squared difference between an edge table's marginals and the node marginals at its ends [R].
 
     The paper's appendix, "Solving the Proxy Problem with Constrained Optimization".
     """

@@ -1,7 +1,7 @@
-"""The maximin game: raise the score of the true labels, lower that of what the field itself believes (Eq. 3 and 11).
+"""The maximin game: raise the score of the true labels, lower the score expected under the field (Eq. 3 and 11).
 
-The gradient of log p(y*) with respect to the potentials is the true labels minus the field's marginals, so a step needs
-beliefs but no gradient through them: they are computed apart and held fixed.
+The gradient of log p(y*) with respect to the potentials is the true labels minus the field's marginals. So a step needs
+beliefs but no gradient through them: they are computed first and then held fixed.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from accord.inference import Beliefs, ExactBeliefs, eliminate_beliefs, propagate
 
 @dataclass(frozen=True, kw_only=True)
 class GameOptions:
-    """How the field's own beliefs are found in each step."""
+    """How the field's beliefs are found in each step."""
 
-    exact: bool = False  # by elimination: for trees and graphs of small treewidth
+    exact: bool = False  # by elimination: for trees and graphs of small treewidth only
     damping: float = 0.5
     max_sweeps: int = 20
 
@@ -40,7 +40,7 @@ def field_beliefs(field: PairwiseField, options: GameOptions) -> Beliefs | Exact
 
 
 def expected_score(field: PairwiseField, node: Tensor, edge: Tensor) -> Tensor:
-    """E_q[theta] for each replica and graph, from marginals (probabilities); what is forbidden has no mass.
+    """E_q[theta] for each replica and graph, from marginals (probabilities); forbidden states have probability 0.
 
     Args:
         field: the potentials.
@@ -57,7 +57,7 @@ def expected_score(field: PairwiseField, node: Tensor, edge: Tensor) -> Tensor:
 def maximin_objective(field: PairwiseField, targets: Tensor, options: GameOptions) -> tuple[Tensor, Tensor]:
     """The game's objective (Eq. 11), whose gradient is that of the likelihood, and the likelihood itself.
 
-    Missing labels are summed out: the positive side is then the expectation given the labels that are known.
+    Missing labels are summed out: the positive term is then the expectation given the known labels.
 
     Returns:
         Objective and (Bethe) log-likelihood, both [*replicas, graphs].
@@ -66,7 +66,7 @@ def maximin_objective(field: PairwiseField, targets: Tensor, options: GameOption
     lowered = expected_score(field, negative.node.exp(), negative.edge.exp())
     targets = targets.expand(*field.replicas, -1)
     if bool((targets >= 0).all()):
-        raised = field.score(targets)  # one labelling is left, and its score is all there is to expect
+        raised = field.score(targets)  # with all labels known, the expectation is the score of one labelling
         return raised - lowered, raised.detach() - negative.log_partition
     positive = field_beliefs(field.clamp(targets), options)
     raised = expected_score(field, positive.node.exp(), positive.edge.exp())

@@ -1,7 +1,6 @@
 """Pseudolikelihood: each node's label given its neighbours' true labels (Besag 1975).
 
-No beliefs are needed, since the neighbours are known; the price is that the field is never asked what it believes when
-they are not.
+No beliefs are needed, since the neighbours are known; but the field is never trained for the case that they are not.
 """
 
 from torch import Tensor
@@ -14,7 +13,7 @@ def conditional_scores(field: PairwiseField, labels: Tensor) -> Tensor:
 
     Args:
         field: the potentials.
-        labels: [*replicas, nodes]; all known, or the answer at a node with an unknown neighbour has no meaning.
+        labels: [*replicas, nodes]; scores of a node with an unlabelled neighbour are meaningless.
     """
     node, edge = field.node.expand(*field.replicas, -1, -1), field.edge.expand(*field.replicas, -1, -1, -1)
     labels = labels.clamp_min(0).expand(*field.replicas, -1)
@@ -44,14 +43,14 @@ def pseudolikelihood(field: PairwiseField, labels: Tensor) -> tuple[Tensor, Tens
 
 
 def counted_nodes(edge_index: Tensor, labels: Tensor) -> Tensor:
-    """Which nodes are labelled, and all their neighbours too: [*replicas, nodes]."""
+    """Nodes that are labelled and whose neighbours all are: [*replicas, nodes]."""
     missing = (labels < 0).int()
     source, target = edge_index
-    strangers = missing.index_add(-1, target, missing[..., source]).index_add(-1, source, missing[..., target])
-    return strangers == 0
+    around = missing.index_add(-1, target, missing[..., source]).index_add(-1, source, missing[..., target])
+    return around == 0
 
 
 def _rows(tables: Tensor, states: Tensor) -> Tensor:
-    """The row of each table that a state picks: [..., edges, states]."""
+    """The row of each table that belongs to a state: [..., edges, states]."""
     index = states[..., None, None].expand(*states.shape, 1, tables.shape[-1])
     return tables.gather(-2, index)[..., 0, :]

@@ -1,6 +1,6 @@
-"""What is ranked by on validation data: the metric asked for, and among equals node accuracy.
+"""How models are ranked on validation data: by the metric of the level, and among equals by node accuracy.
 
-The share of graphs that are right throughout stays 0 for long on hard data; node accuracy tells such models apart.
+On hard data no graph is labelled correctly throughout for many epochs; node accuracy then tells models apart.
 """
 
 import torch
@@ -9,8 +9,8 @@ from torch import Tensor
 from accord.evaluation import metric_for, node_accuracy
 from accord.graphs import Topology
 
-LARGEST_SCORE = 1e6  # nats; a network whose scores are beyond has diverged, whatever its loss says
-TIE = 1e-7  # weight of node accuracy; the metric moves in steps of one graph or node, far above it
+LARGEST_SCORE = 1e6  # nats; a network with larger scores has diverged, whatever its loss is
+TIE = 1e-7  # weight of node accuracy, far below the change of the metric by one graph
 
 
 def rank(labels: Tensor, targets: Tensor, topology: Topology, level: str) -> Tensor:
@@ -27,10 +27,10 @@ def rank(labels: Tensor, targets: Tensor, topology: Topology, level: str) -> Ten
 
 
 def within_bounds(scores: Tensor) -> Tensor:
-    """Replicas whose scores [R, ...] are all finite and of a sound size [R]."""
+    """Replicas whose scores [R, ...] are all finite and not too large [R]."""
     return (scores.detach().flatten(1).abs() <= LARGEST_SCORE).all(1)
 
 
 def rank_logits(logits: Tensor, targets: Tensor, topology: Topology, level: str) -> Tensor:
-    """Rank of each node's best state by logits [R, nodes, states]; a network that has diverged ranks below any."""
+    """Rank of the labels that are best by logits [R, nodes, states]; a network that has diverged ranks lowest."""
     return torch.where(within_bounds(logits), rank(logits.argmax(-1), targets, topology, level), -torch.inf)

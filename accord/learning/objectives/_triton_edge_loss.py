@@ -1,7 +1,8 @@
-"""The fused edge loss on the GPU: a program takes one node and a few replicas, and goes through the node's edges.
+"""The fused edge loss on the GPU: a program takes one node and a few replicas, and loops over the node's edges.
 
-As a source it adds up losses and gradients of its table, as a target gradients alone, so that every sum is taken by one
-program in a fixed order: the same bits in every run. An edge's softmax is computed twice: cheaper than keeping it.
+For edges of which the node is the source it sums losses and gradients of the node's table, for those of which it is the
+target gradients only. Every sum is computed by one program in a fixed order, so all runs give the same bits. An edge's
+softmax is computed twice, which is cheaper than storing it.
 """
 
 import math
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from accord._triton import jit, power_of_two, tl, triton
 
-MAX_PAIRS = 1024  # of states: a program holds a table
+MAX_PAIRS = 1024  # pairs of states; a program holds a whole table
 TILE = 1024  # numbers of gathered tables that a program holds at once
 
 
@@ -102,7 +103,7 @@ def sum_edges(  # type: ignore[no-untyped-def]
     REPLICAS: tl.constexpr,
     PAIRS: tl.constexpr,
 ):
-    """One node's edges; `apart` is 1 where every replica has labels of its own, 0 where they share them."""
+    """Sum over one node's edges; `apart` is 1 if every replica has its own labels, 0 if all share them."""
     node = (tl.program_id(0) % nodes).to(tl.int64)
     replica = tl.program_id(0) // nodes * REPLICAS + tl.arange(0, REPLICAS)
     pair = tl.arange(0, PAIRS)

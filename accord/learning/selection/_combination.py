@@ -1,4 +1,4 @@
-"""How the node and the edge network combine, and how the field is solved: a few numbers for each replica."""
+"""How the node and the edge network combine, and how the field is solved: a few numbers per replica."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,31 +72,31 @@ class FieldChoice:
         return FieldChoice(**{name: value.to(device) for name, value in self.tensors().items()})
 
     def field(self, node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
-        """Logits [R, nodes, states] and [R, edges, states, states] -> the field they stand for (Eq. 5)."""
+        """The field (Eq. 5) of logits [R, nodes, states] and [R, edges, states, states]."""
         return self.combine(Pseudomarginals.from_logits(node, edge, self.sharpness), topology)
 
     def combine(self, marginals: Pseudomarginals, topology: Topology) -> PairwiseField:
-        """The same of logits that have been sharpened and normalised already."""
+        """The field of pseudomarginals, which have been sharpened already."""
         own = not self.node_share.requires_grad and not bool(self.node_share.any())
         normaliser = own_sums if own else blend(self.node_share)
         combination = Combination(normaliser=normaliser, power=self.power, node_weight=self.node_weight)
         return combination.field(marginals, topology.edge_index, topology.graph, topology.num_graphs)
 
     def beliefs(self, field: PairwiseField, semiring: Semiring, damping: float) -> Beliefs:
-        """Beliefs with each replica's own reweighting, run until they settle: exact on forests."""
+        """Beliefs with each replica's own reweighting, propagated until they converge; exact on forests."""
         return propagate(
             field,
             semiring=semiring,
-            damping=0.0 if field.peeling.is_forest else damping,  # forests need none, and damping would delay them
+            damping=0.0 if field.peeling.is_forest else damping,  # forests converge faster without
             edge_appearance=self._edge_appearance(field),
         )
 
     def labels(self, field: PairwiseField, damping: float) -> Tensor:
-        """Joint labels [*replicas, nodes], each replica solved as it was chosen."""
+        """Joint labels [*replicas, nodes], each replica solved with its own settings."""
         labels = torch.zeros(*field.replicas, field.num_nodes, dtype=torch.long, device=field.node.device)
         appearance = self._edge_appearance(field).expand(*field.replicas, field.num_edges)
         for number, sweeps, mine in self._groups(field.replicas):
-            alike = bool(mine.all())  # as they mostly are: then nothing need be copied
+            alike = bool(mine.all())  # the usual case: nothing needs to be copied
             beliefs = propagate(
                 field if alike else field.with_potentials(*_of_replicas(field, mine)),
                 semiring=SEMIRINGS[number],
@@ -108,7 +108,7 @@ class FieldChoice:
         return labels
 
     def _groups(self, replicas: torch.Size) -> Iterator[tuple[int, int, Tensor]]:
-        """Semiring and sweeps that occur, and which replicas have them (a mask over all replica axes)."""
+        """Each pair of semiring and sweeps that occurs, and a mask of the replicas that have it."""
         semiring, sweeps = self.semiring.expand(replicas), self.sweeps.expand(replicas)
         for number, count in torch.stack([semiring, sweeps]).flatten(1).unique(dim=1).t().tolist():
             yield int(number), int(count), (semiring == number) & (sweeps == count)

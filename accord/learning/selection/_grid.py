@@ -1,8 +1,8 @@
-"""How strongly the edge network speaks: chosen on validation data, all candidates solved side by side.
+"""The weight of the edge network against the node network, chosen on validation data; candidates are solved in batches.
 
 Two networks trained apart are not calibrated to each other. Sharpness, normaliser and its power, and the weight of the
-node evidence say how their predictions combine, semiring, sweeps and reweighting how the field is solved; none of them
-needs training again.
+node evidence set how their predictions combine; semiring, sweeps and reweighting set how the field is solved. None of
+them requires training the networks again.
 """
 
 from dataclasses import dataclass
@@ -21,22 +21,22 @@ from accord.inference import Semiring
 from accord.learning.objectives import rank
 from accord.learning.selection._combination import SEMIRINGS, SPANNING, FieldChoice
 
-CHUNK_BYTES = 2**28  # of edge tables solved at once; the sweeps hold a few times as much
-GPU_SHARE = 1 / 64  # of all memory there: many launches of small kernels are slower than a few of large
-GPU_ROOM = 16  # times as much must be free, or less is solved at once
-NORMALISERS = {"own": 0.0, "node": 1.0}  # share of the node network's marginals
+CHUNK_BYTES = 2**28  # of edge tables solved at once; the sweeps take a few times as much
+GPU_SHARE = 1 / 64  # of the GPU's memory: a few large kernels are faster than many small ones
+GPU_ROOM = 16  # times this share must be free, otherwise less is solved at once
+NORMALISERS = {"own": 0.0, "node": 1.0}  # name -> share of the node network's marginals
 
 
 @dataclass(frozen=True, kw_only=True)
 class CombinationGrid:
-    """Candidates: every combination of these values; earlier ones win ties. Sharpness 0 is the node network alone."""
+    """Candidates: every combination of these values. Earlier ones win ties; sharpness 0 is the node network alone."""
 
     sharpness: tuple[float, ...] = (1.0, 0.5, 2.0, 0.2, 5.0, 0.1, 10.0, 0.0)
     power: tuple[float, ...] = (1.0, 0.5, 0.1, 0.0)
     node_weight: tuple[float, ...] = (1.0, 0.5, 2.0)
-    normaliser: tuple[str, ...] = ("own",)  # and "node", the paper's letter
+    normaliser: tuple[str, ...] = ("own",)  # or "node", as in the paper
     appearance: tuple[float | Literal["spanning"], ...] = (1.0,)  # tree-reweighting; 1 is plain propagation
-    semiring: tuple[Semiring, ...] = ("max",)  # and "sum": what joint decoding starts from
+    semiring: tuple[Semiring, ...] = ("max",)  # or "sum": the beliefs that joint decoding starts from
     sweeps: tuple[int, ...] = (20,)
 
     def __post_init__(self) -> None:
@@ -103,7 +103,7 @@ def choose_combination(
     size = max(1, _chunk_bytes(edge.device) // max(1, edge.numel() * edge.element_size()))
     scores, ranks = [], []
     by_sharpness = candidates.view(len(grid.sharpness), -1, candidates.shape[-1])
-    # All of some sharpnesses at once, or one after the other some of one: either way its softmax is taken once.
+    # Either all candidates of several sharpnesses at once, or parts of one: its softmax is computed once in both cases.
     for group in by_sharpness.split(max(1, size // by_sharpness.shape[1])):
         marginals = Pseudomarginals.from_logits(node, edge, group[:, :1, None, 0])
         for chunk in group.split(size, dim=1):
@@ -116,10 +116,10 @@ def choose_combination(
 
 
 def _chunk_bytes(device: torch.device) -> int:
-    """How large the edge tables of candidates that are solved at once may be."""
+    """Largest size of the edge tables of candidates that are solved at once."""
     if device.type != "cuda":
         return CHUNK_BYTES
     whole = int(GPU_SHARE * torch.cuda.get_device_properties(device).total_memory)
     free = available_memory(device) or 0
-    # By what is free only in need: which candidates are solved together may show in the last bits.
+    # Free memory matters only when it is short: the last bits may depend on which candidates are solved together.
     return max(CHUNK_BYTES, whole if GPU_ROOM * whole <= free else free // GPU_ROOM)

@@ -1,7 +1,7 @@
-"""The combination fitted rather than searched: a few numbers by the likelihood of validation labels.
+"""The combination fitted instead of searched: a few numbers that maximise the likelihood of validation labels.
 
-The gradient goes through a few sweeps of sum-product propagation. Where probabilities matter more than the one best
-labelling, this is the better choice; a grid sees the metric itself.
+The gradient goes through a few sweeps of sum-product propagation. This is the better choice where probabilities matter
+more than the one best labelling; a grid optimises the metric itself.
 """
 
 import torch
@@ -15,7 +15,7 @@ from accord.learning.selection._combination import FieldChoice
 from accord.learning.selection._grid import CombinationGrid
 
 FITTED = ("sharpness", "power", "node_weight", "node_share")
-SWEEPS, STEPS, RATE = 5, 80, 0.05  # few parameters: plain gradient steps of Adam settle within these
+SWEEPS, STEPS, RATE = 5, 80, 0.05  # enough for Adam to converge on so few parameters
 
 
 def fit_combination(
@@ -29,12 +29,12 @@ def fit_combination(
 ) -> FieldChoice:
     """Sharpness, power, node weight and the share of node marginals that make validation labels most likely.
 
-    Arguments are those of `choose_combination`; of the grid, the first value of everything else is taken.
+    Arguments are those of `choose_combination`; everything else takes the grid's first value.
     """
     replicas = node.shape[0]
     first = torch.tensor(grid.candidates()[0], dtype=node.dtype, device=node.device)
     start = FieldChoice.from_rows(first.expand(replicas, -1), node.new_zeros(replicas)).tensors()
-    # Softplus keeps numbers positive (this is 1), and the sigmoid keeps the share between 0 and 1 (this is 0.1).
+    # Softplus keeps numbers positive (0.54 gives 1), the sigmoid keeps the share between 0 and 1 (-2.2 gives 0.1).
     raw = {name: node.new_full((replicas,), 0.54) for name in FITTED[:3]}
     raw["node_share"] = node.new_full((replicas,), -2.2)
     for value in raw.values():

@@ -1,15 +1,14 @@
 """How networks are trained: options, replicas, the loop, its checkpoints and its memory."""
 
 from accord.learning.training._adam import ReplicaAdam
-from accord.learning.training._allocation import kept_memory
 from accord.learning.training._checkpoint import Saved, read_checkpoint, write_checkpoint
 from accord.learning.training._chunks import Job, train_in_chunks
-from accord.learning.training._hold_out import hold_out
+from accord.learning.training._graphs import hold_out
 from accord.learning.training._loop import Trainer
 from accord.learning.training._options import PartOptions, RefinementOptions, TrainingOptions
 from accord.learning.training._replicas import Replicas, learned
 from accord.learning.training._run import HistoryRow, Report, TrainingRun
-from accord.learning.training._torch_settings import determinism, product_precision
+from accord.learning.training._settings import determinism, kept_memory, product_precision
 from accord.learning.training._update import Objective
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""Adam with a learning rate and weight decay of its own for every replica.
+"""Adam with a separate learning rate and weight decay for every replica.
 
-Adam works element by element, so parameters stacked along a replica axis train as if apart; only the step size needs
-to know which replica an element belongs to. Where all replicas share their rates, torch's fused kernel takes all
-parameters in one pass; nothing here waits for the device, so a CUDA graph can hold it.
+Adam works element by element, so parameters stacked along a replica axis train independently; only the step size
+depends on the replica that an element belongs to. Where all replicas share their rates, torch's fused kernel updates
+all parameters in one pass. Nothing here waits for the device, so a CUDA graph can record it.
 """
 
 from collections.abc import Callable, Iterable
@@ -53,10 +53,10 @@ class ReplicaAdam(torch.optim.Optimizer):
 
     @torch.no_grad()
     def keep(self, replicas: Tensor) -> None:
-        """Go on with some replicas only, whose parameters have been cut to them already.
+        """Keep the state of some replicas; the parameters have been cut to them already.
 
         Args:
-            replicas: [kept], numbers among those that were here so far.
+            replicas: [kept], positions among the replicas so far.
         """
         for parameter, state in self.state.items():
             for name in ("mean", "square"):
@@ -68,18 +68,18 @@ class ReplicaAdam(torch.optim.Optimizer):
                     group[name] = group[name][replicas.to(group[name].device)]
 
     def _state_of(self, parameter: Parameter) -> dict[str, Tensor]:
-        """Running averages, and the number of steps where the fused kernel wants it."""
+        """Running averages, and the number of steps on the device where the fused kernel expects it."""
         state: dict[str, Tensor] = self.state[parameter]
         if not state:
             state["step"] = torch.zeros((), device=parameter.device)
             state["mean"] = torch.zeros_like(parameter)
             state["square"] = torch.zeros_like(parameter)
-        state["step"] = state["step"].to(parameter.device, torch.float32)  # checkpoints may hold it otherwise
+        state["step"] = state["step"].to(parameter.device, torch.float32)  # checkpoints may hold another type
         return state
 
 
 def _step_fused(group: dict[str, Any], parameters: list[Parameter], states: list[dict[str, Tensor]]) -> None:
-    """All parameters at once."""
+    """Update all parameters at once."""
     first, second = group["betas"]
     adam(
         list(parameters),
@@ -100,7 +100,7 @@ def _step_fused(group: dict[str, Any], parameters: list[Parameter], states: list
 
 
 def _step_plain(group: dict[str, Any], parameter: Parameter, state: dict[str, Tensor]) -> None:
-    """The equations, with a rate for each replica."""
+    """Update one parameter by Adam's equations, with a rate for each replica."""
     first, second = group["betas"]
     gradient = parameter.grad
     assert gradient is not None

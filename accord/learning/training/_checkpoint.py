@@ -1,4 +1,4 @@
-"""Checkpoints: one file, written whole or not at all, holding tensors and plain values; never code."""
+"""Checkpoints: one file of tensors and plain values, written atomically; it never holds code."""
 
 import json
 from collections.abc import Mapping
@@ -24,33 +24,33 @@ class Saved:
 
 
 def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:
-    """Write atomically: a crash leaves the old file whole."""
+    """Write atomically: a crash leaves the old file unchanged."""
     ready = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     with replacing(path) as beside:
         save_file(ready, beside, metadata={"accord": json.dumps(dict(values))})
 
 
 def read_checkpoint(path: Path) -> Saved:
-    """Read a checkpoint; raises InputError where the file is not one."""
+    """Read a checkpoint; raises InputError if the file is not one."""
     try:
         with safe_open(path, framework="pt") as file:
             values = json.loads(file.metadata()["accord"])
             return Saved({name: file.get_tensor(name) for name in file.keys()}, values)  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise InputError(
-            f"{path}: not a checkpoint of Accord ({error}). It may come from elsewhere or be damaged; remove it to "
-            "start afresh."
+            f"{path}: not a checkpoint of Accord ({error}). It may be damaged or written by another program; remove "
+            "it to start again."
         ) from error
 
 
 def flatten_optimiser(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """State of an optimiser as named tensors."""
+    """The state of an optimiser as named tensors."""
     state = optimiser.state_dict()["state"]
     return {f"{index}.{name}": value for index, entry in state.items() for name, value in entry.items()}
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Put such tensors back."""
+    """Restore the state that `flatten_optimiser` returned."""
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         index, name = key.split(".", 1)

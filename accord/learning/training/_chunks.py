@@ -1,8 +1,8 @@
-"""Training in chunks of replicas that fit into memory, one after the other, put together as if trained at once.
+"""Training in chunks of replicas that fit into memory, one after the other.
 
-How many fit is measured: a few updates with a few replicas, and with some more, tell what one costs. A chunk that runs
-out of memory all the same is halved and tried again. A replica's result does not depend on its companions, so it does
-not depend on the chunks either.
+How many fit is measured: a few updates with a few replicas, and with some more, show what one replica takes. A chunk
+that runs out of memory nevertheless is halved and tried again. A replica's result does not depend on the others, so it
+does not depend on the chunks either.
 """
 
 import json
@@ -23,12 +23,12 @@ from accord.learning.training._replicas import Replicas, copy_of, learned
 from accord.learning.training._run import HistoryRow, TrainingRun
 from accord.learning.training._update import Objective, is_separable
 
-PLANNED_FROM = 16  # replicas; fewer are simply tried
-PROBES = (2, 6)  # replicas trained to measure what one takes
+PLANNED_FROM = 16  # replicas; fewer are trained without a measurement
+PROBES = (2, 6)  # replicas that are trained to measure what one takes
 PROBE_EPOCHS = 3  # plain, recorded, replayed
-SHARE = 0.85  # of the memory that is free: allocators leave holes
+MEMORY_SHARE = 0.85  # of the free memory; allocators cannot use all of it
 PLAN = "chunks.json"
-Chunk = list[int]  # places of replicas
+Chunk = list[int]  # positions of replicas
 log = logging.getLogger(__name__)
 
 
@@ -51,7 +51,7 @@ class Job:
     trained: bool = False
 
     def for_chunk(self, chunk: Chunk) -> "Job":
-        """The same for some replicas, with networks of their own."""
+        """The same job for some replicas, with copies of their networks."""
         places = torch.tensor(chunk)
         part = self.objective.with_parts({name: copy_of(own, places) for name, own in self.objective.parts.items()})
         run = self.run.stage(f"replicas-{chunk[0]}-{chunk[-1]}")
@@ -70,10 +70,10 @@ class Job:
 
 
 def train_in_chunks(job: Job) -> tuple[list[HistoryRow], torch.device]:
-    """Train all replicas of a job in place, in as many chunks as memory asks for.
+    """Train all replicas of a job in place, in as many chunks as memory requires.
 
     Returns:
-        A row of numbers for every evaluation, over all replicas; and where the parts are now.
+        A row of numbers for every evaluation, over all replicas, and the device of the parts.
     """
     if job.options.devices > 1 or job.replicas.count == 1 or not is_separable(job.objective):
         trainer = job.execute()
@@ -90,7 +90,7 @@ def train_in_chunks(job: Job) -> tuple[list[HistoryRow], torch.device]:
             if len(chunk) == 1 or not is_out_of_memory(error):
                 raise
             log.warning("%d replicas at once do not fit into memory; trying half as many.", len(chunk))
-        # Out here nothing refers to the error any more, nor it to what was being computed.
+        # Outside the except block nothing refers to the error any more, so its tensors can be freed.
         release_memory(device)
         middle = len(chunk) // 2
         waiting.extendleft([chunk[middle:], chunk[:middle]])
@@ -103,7 +103,7 @@ def train_in_chunks(job: Job) -> tuple[list[HistoryRow], torch.device]:
 def _train_chunk(
     job: Job, chunk: Chunk, done: list[tuple[Chunk, list[HistoryRow]]]
 ) -> tuple[list[HistoryRow], torch.device]:
-    """Train one chunk; the networks of the whole job take what was learned, or stay as they were."""
+    """Train one chunk and copy its weights into the networks of the whole job; an error leaves them unchanged."""
 
     def follow(row: HistoryRow) -> None:
         if job.run.report is not None:
@@ -113,12 +113,12 @@ def _train_chunk(
         part = job.for_chunk(chunk)
         part = replace(part, run=replace(part.run, report=follow))
         trainer = part.execute()
-        _take_back(job.objective, part.objective, torch.tensor(chunk))
+        _copy_back(job.objective, part.objective, torch.tensor(chunk))
         return trainer.history, trainer.fabric.device
     parts = job.objective.parts.values()
     start = [value.detach() for part in parts for value in learned(part).values()]
     device = job.device
-    # Parts that are moved leave their old values behind; others would overwrite them.
+    # Parts that are moved to another device leave their old values unchanged; others would overwrite them.
     start = [value.clone() if value.device.type == device.type else value for value in start]
     try:
         trainer = job.execute()
@@ -130,8 +130,8 @@ def _train_chunk(
 
 
 @torch.no_grad()
-def _take_back(whole: Objective, part: Objective, places: torch.Tensor) -> None:
-    """Copy what a chunk has learned to where it belongs."""
+def _copy_back(whole: Objective, part: Objective, places: torch.Tensor) -> None:
+    """Copy what a chunk has learned to the positions of its replicas."""
     for name, module in whole.parts.items():
         found = learned(part.parts[name])
         for key, value in learned(module).items():
@@ -139,7 +139,7 @@ def _take_back(whole: Objective, part: Objective, places: torch.Tensor) -> None:
 
 
 def _plan(job: Job) -> list[Chunk]:
-    """Chunks that should fit; those of an interrupted run, where there is one."""
+    """Chunks that should fit; an interrupted run keeps its own."""
     count = job.replicas.count
     if job.run.folder is not None and (job.run.folder / PLAN).exists():
         chunks: list[Chunk] = json.loads((job.run.folder / PLAN).read_text())
@@ -161,7 +161,7 @@ def _write_plan(job: Job, chunks: list[Chunk]) -> None:
 
 
 def fitting_replicas(job: Job) -> int:
-    """How many replicas of a job fit into memory at once, by what a few of them take."""
+    """How many replicas of a job fit into memory at once, estimated from what a few of them take."""
     count, device = job.replicas.count, job.device
     taken = []
     for few in PROBES:
@@ -175,32 +175,32 @@ def fitting_replicas(job: Job) -> int:
             return count
         taken.append(peak)
         free = available_memory(device)
-        # What all share is counted for each here, and yet it fits. On CPUs a peak says less: a process may have taken
-        # from its own reserves what others will have to ask the system for.
-        if free is None or (device.type == "cuda" and peak * count / few <= SHARE * free):
+        # This counts memory that all replicas share once for each, so it is an upper bound. On a CPU the peak may be
+        # too low: memory that the process had already reserved does not count.
+        if free is None or (device.type == "cuda" and peak * count / few <= MEMORY_SHARE * free):
             return count
     assert free is not None
     each = max((taken[1] - taken[0]) / (PROBES[1] - PROBES[0]), 1.0)
-    size = int((SHARE * free - max(taken[0] - PROBES[0] * each, 0.0)) / each)
+    size = int((MEMORY_SHARE * free - max(taken[0] - PROBES[0] * each, 0.0)) / each)
     size = min(max(size, 1), count)
     log.info("a replica takes %.1f MB, %.1f GB are free: %d at once", each / 1e6, free / 1e9, size)
     return size
 
 
 def _probe(job: Job, few: int) -> None:
-    """Train a few replicas for a moment, on what takes most."""
+    """Train a few replicas for a few epochs, on the batch that takes most memory."""
     graphs = list(job.run.train)
-    if job.options.batch_graphs == 1:  # an update takes one graph: the largest decides
+    if job.options.batch_graphs == 1:  # an update takes one graph, so the largest decides
         graphs = [max(graphs, key=lambda graph: graph.num_nodes + graph.num_edges)]
     options = replace(job.options, max_epochs=PROBE_EPOCHS, evaluate_every=1, patience=None)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of divergence, say: the run itself will tell
+        warnings.simplefilter("ignore")  # such as divergence: the run itself warns of it
         run = TrainingRun(graphs, job.run.validation)
         replace(job.for_chunk(list(range(few))), options=options, run=run).execute()
 
 
 def merge_histories(done: Sequence[tuple[Chunk, list[HistoryRow]]]) -> list[HistoryRow]:
-    """Rows of several chunks as one: means over all replicas; a chunk that has ended counts with its last row."""
+    """One history of several chunks: means over all replicas; a chunk that has ended counts with its last row."""
     merged = []
     for epoch in sorted({row["epoch"] for _, history in done for row in history}):
         latest = [(len(chunk), [row for row in history if row["epoch"] <= epoch][-1:]) for chunk, history in done]

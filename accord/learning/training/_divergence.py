@@ -1,4 +1,4 @@
-"""Runs that leave the road: found, stopped, and sent back to their best parameters; companions go on."""
+"""Replicas that diverge are found, stopped and returned to their best parameters; the others continue."""
 
 import warnings
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from accord.learning.training._replicas import Replicas, learned, owner, spread
 
 @torch.no_grad()
 def finite_replicas(modules: Iterable[nn.Module], num_replicas: int) -> Tensor:
-    """Replicas whose every learned number is finite [R], where the modules are."""
+    """Replicas whose learned numbers are all finite [R], on the device of the modules."""
     sound: Tensor | None = None
     for module in modules:
         for name, value in learned(module).items():
@@ -21,7 +21,7 @@ def finite_replicas(modules: Iterable[nn.Module], num_replicas: int) -> Tensor:
             if not value.is_floating_point() or not value.numel():
                 continue
             mine = owner(value, name)
-            # The extremes are NaN where anything is, and cost one pass.
+            # The extremes are NaN if any number is, and take one pass.
             low, high = torch.aminmax(value.flatten(1) if mine is None else value.flatten()[None], dim=1)
             finite = low.isfinite() & high.isfinite()
             if mine is None:
@@ -33,7 +33,7 @@ def finite_replicas(modules: Iterable[nn.Module], num_replicas: int) -> Tensor:
 
 @torch.no_grad()
 def halt_gradients(parameters: Iterable[nn.Parameter], halted: Tensor) -> None:
-    """Nothing is learned any more by these replicas [R]."""
+    """Set the gradients of these replicas [R] to zero."""
     for parameter in parameters:
         if parameter.grad is not None:
             parameter.grad.masked_fill_(spread(halted, parameter), 0.0)
@@ -41,7 +41,7 @@ def halt_gradients(parameters: Iterable[nn.Parameter], halted: Tensor) -> None:
 
 @torch.no_grad()
 def forget_momentum(optimiser: torch.optim.Optimizer, halted: Tensor) -> None:
-    """Empty an optimiser's running averages of these replicas [R], so that it moves them no further."""
+    """Set an optimiser's running averages of these replicas [R] to zero, so that their parameters stay."""
     for parameter, state in optimiser.state.items():
         for value in state.values():
             if isinstance(value, Tensor) and value.shape == parameter.shape:
@@ -49,11 +49,11 @@ def forget_momentum(optimiser: torch.optim.Optimizer, halted: Tensor) -> None:
 
 
 def warn_of_divergence(replicas: Replicas, diverged: Tensor, kept: Mapping[str, Tensor]) -> None:
-    """Say which replicas diverged, when, and what was kept instead.
+    """Warn of replicas that diverged: which, when, and which parameters were kept.
 
     Args:
         replicas: seeds and tasks.
-        diverged: [R], epoch in which it was noticed, -1 for none.
+        diverged: [R], epoch in which divergence was found, -1 for none.
         kept: [R] for each part, epoch of the parameters that were kept.
     """
     lost = (diverged >= 0).nonzero().flatten().tolist()

@@ -1,4 +1,4 @@
-"""The training loop that every method runs through: batches, updates, looks at validation data, checkpoints."""
+"""The training loop of every method: batches, updates, evaluations on validation data, checkpoints."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,29 +15,29 @@ from accord.encoders import Noise
 from accord.errors import InputError
 from accord.graphs import GraphBatch, fingerprint_graphs
 from accord.learning.training._adam import ReplicaAdam
-from accord.learning.training._allocation import kept_memory
 from accord.learning.training._checkpoint import flatten_optimiser, read_checkpoint, restore_optimiser, write_checkpoint
 from accord.learning.training._cuda_graphs import CudaGraphs, Result
 from accord.learning.training._divergence import finite_replicas, forget_momentum, warn_of_divergence
+from accord.learning.training._graphs import Batches, graphs_of_process, training_batches
 from accord.learning.training._options import TrainingOptions
 from accord.learning.training._replicas import Replicas, cut, learned
 from accord.learning.training._run import HistoryRow, Report, TrainingRun
+from accord.learning.training._settings import FABRIC_PRECISIONS, determinism, kept_memory, product_precision
 from accord.learning.training._snapshots import Snapshots
-from accord.learning.training._torch_settings import FABRIC_PRECISIONS, determinism, product_precision
 from accord.learning.training._update import Objective, Updater, is_separable
 
 CHECKPOINT = "checkpoint.safetensors"
-COURSE = ("batch_graphs", "evaluate_every", "patience", "clip_norm", "precision")  # options that shape a run's course
-LEAVING_SHARE = 0.25  # of the replicas in the batch must have finished before these leave: it costs a fresh start
+RESUMABLE = ("batch_graphs", "evaluate_every", "patience", "clip_norm", "precision")  # must agree with a checkpoint
+LEAVING_SHARE = 0.25  # of a batch must have finished before it is cut: CUDA graphs are recorded anew after that
 EPOCH_STRIDE = 1_000_003  # keeps the steps of different epochs apart in the noise
 
 
 class Trainer:
-    """Minimises an objective on training graphs and keeps what is best on validation graphs.
+    """Minimises an objective on training graphs and keeps the parameters that are best on validation graphs.
 
-    Given the options and seeds, the course of a run is fixed by the epoch number alone (dropout is counted, not
-    drawn from a stream), so a run that was killed goes on from its last checkpoint as if nothing had happened.
-    Replicas that have finished (no patience left, or diverged) leave the batch once a quarter of it has.
+    Given options and seeds, what an epoch does depends on its number alone (dropout is computed from a counter, not
+    drawn from a stream), so a run that was killed continues from its last checkpoint to the same result. Replicas that
+    have finished (no patience left, or diverged) leave the batch once a quarter of it has finished.
 
     Args:
         objective: what is to be learned.
@@ -66,14 +66,14 @@ class Trainer:
         self.updater = Updater(objective, self.fabric, options.clip_norm)
         self.snapshots = {name: Snapshots(part, replicas.count, trained) for name, part in objective.parts.items()}
         self.epoch = 0  # epochs done
-        self.stale = torch.zeros(replicas.count, dtype=torch.long)  # looks at validation data since a replica improved
-        self.diverged = torch.full((replicas.count,), -1)  # epoch in which a replica was found to have diverged
+        self.stale = torch.zeros(replicas.count, dtype=torch.long)  # evaluations since a replica improved
+        self.diverged = torch.full((replicas.count,), -1)  # epoch in which a replica was found to diverge; -1 for none
         self.last: dict[str, Tensor] = {}  # [R], losses and scores of each replica while it was running
-        self.fingerprint = ""  # of the data, so that a checkpoint is not taken up with other graphs
+        self.fingerprint = ""  # of the data, so that no run resumes with other graphs
         self.present = torch.arange(replicas.count)  # replicas that have not left the batch
         self.step = torch.zeros((), dtype=torch.long, device=self.fabric.device)
         self.graphs = self._make_graphs()
-        self._take_stock()
+        self._update_present()
 
     @property
     def optimisers(self) -> dict[str, ReplicaAdam]:
@@ -91,15 +91,15 @@ class Trainer:
         options, device = self.options, self.fabric.device
         with determinism(options.deterministic), product_precision(options.precision), kept_memory(device):
             if not self.history:
-                self._look(held_out)
+                self._evaluate(held_out)
             while self.epoch < self.options.max_epochs and bool(self._running().any()):
                 losses = self.train_epoch(batches(self.epoch))
                 self.epoch += 1
-                looking = self.epoch % self.options.evaluate_every == 0 or self.epoch == self.options.max_epochs
-                self._stop_diverged(losses, looking)
-                if looking:
-                    self._look(held_out, losses)
-                    self._let_finished_leave()
+                evaluating = self.epoch % self.options.evaluate_every == 0 or self.epoch == self.options.max_epochs
+                self._stop_diverged(losses, check_weights=evaluating)
+                if evaluating:
+                    self._evaluate(held_out, losses)
+                    self._remove_finished()
                 if self.epoch % self.options.checkpoint_every == 0 or self.epoch == self.options.max_epochs:
                     self._save()
         for name, part in self.objective.parts.items():
@@ -116,7 +116,7 @@ class Trainer:
         return {name: total / (number + 1) for name, total in totals.items()}
 
     def _update(self, batch: GraphBatch, number: int, fixed: bool) -> dict[str, Tensor]:
-        """One step of every part; returns the losses before it, which the next step may overwrite."""
+        """One step of every part; returns the losses before it. The next step may overwrite them."""
         step, targets = self.epoch * EPOCH_STRIDE + number, self._targets(batch)
         if self.graphs is None or not fixed:
             return self.updater(batch, targets, Noise(self.keys, step))
@@ -124,14 +124,14 @@ class Trainer:
         return self.graphs.run(id(batch), lambda: self.updater(batch, targets, Noise(self.keys, self.step)))
 
     def _running(self) -> Tensor:
-        """Replicas that have neither diverged nor run out of patience [R]; each for itself."""
+        """Replicas that have neither diverged nor run out of patience [R]."""
         return (self.stale < (self.options.patience or math.inf)) & (self.diverged < 0)
 
-    def _stop_diverged(self, losses: Mapping[str, Tensor], look_at_weights: bool) -> None:
-        """Send replicas whose losses (or weights) are no longer finite back to their best parameters, for good."""
+    def _stop_diverged(self, losses: Mapping[str, Tensor], check_weights: bool) -> None:
+        """Stop replicas whose losses (or weights) are no longer finite; they return to their best parameters."""
         parts, count = self.objective.parts, len(self.present)
         sound = torch.stack(list(losses.values())).isfinite().all(0).cpu()
-        if look_at_weights:
+        if check_weights:
             sound &= self._replayed("weights", lambda: finite_replicas(parts.values(), count)).cpu()
         lost = ~sound & (self.diverged[self.present] < 0)
         if bool(lost.any()):
@@ -139,10 +139,10 @@ class Trainer:
             for name, part in parts.items():
                 self.snapshots[name].send_back(part, lost, self.present)
                 forget_momentum(self.optimisers[name], lost)
-            self._take_stock()
+            self._update_present()
 
-    def _let_finished_leave(self) -> None:
-        """Take replicas that have finished out of the batch, once there are enough of them to be worth it."""
+    def _remove_finished(self) -> None:
+        """Remove replicas that have finished from the batch, once there are enough of them to be worth it."""
         staying = self._running()[self.present]
         gone = int((~staying).sum())
         worth_it = gone >= LEAVING_SHARE * len(staying) and bool(staying.any())
@@ -150,15 +150,15 @@ class Trainer:
             self._keep(staying.nonzero().flatten())
 
     def _keep(self, places: Tensor) -> None:
-        """Go on with the replicas at some places of those present."""
+        """Continue with some of the replicas that are present."""
         for name, part in self.objective.parts.items():
             cut(part, places)
             self.optimisers[name].keep(places)
         self.present = self.present[places]
-        self._take_stock()
+        self._update_present()
 
-    def _take_stock(self) -> None:
-        """Note on the device who is present and who is halted; what was recorded of others no longer holds."""
+    def _update_present(self) -> None:
+        """Note which replicas are present and which are halted; recorded CUDA graphs become invalid."""
         device = self.fabric.device
         self.now = self.replicas.subset(self.present.tolist())
         self.keys = torch.tensor(self.now.keys, device=device)
@@ -168,45 +168,23 @@ class Trainer:
             self.graphs.forget()
 
     def _make_graphs(self) -> CudaGraphs | None:
-        """Where updates can be recorded and replayed, and are wanted so."""
+        """The recorder of CUDA graphs, where updates can be recorded and the options ask for it."""
         single_gpu = self.fabric.device.type == "cuda" and self.fabric.world_size == 1
         wanted = self.options.cuda_graphs and single_gpu and is_separable(self.objective)
         return CudaGraphs(self.fabric.device) if wanted else None
 
     def _replayed(self, key: str, work: Callable[[], Result]) -> Result:
-        """Work that is the same every time, recorded where that can be done."""
+        """Do work that is the same every time; it is recorded and replayed where that is possible."""
         return work() if self.graphs is None else self.graphs.run(key, work)
 
     def _place(self, batch: GraphBatch) -> GraphBatch:
         """A batch on the device and in the precision of the networks."""
         return batch.to(self.fabric.device, torch.float32)
 
-    def batches(self, train: Sequence[Data]) -> Callable[[int], Iterator[tuple[GraphBatch, bool]]]:
-        """Portions of the training graphs by epoch, in an order that depends on the epoch alone and all replicas share.
-
-        Portions that are the same in every epoch (all graphs, or one at a time) are put together once: what encoders
-        derive from a batch, such as normalised adjacencies, is kept with it. With each comes whether it is such a one.
-        """
-        train = self._share(train)
-        size = min(self.options.batch_graphs or len(train), len(train))
-        fixed = size in (1, len(train))
-        pieces = [[graph] for graph in train] if size == 1 else [list(train)]
-        ready = [self._place(GraphBatch.collate(piece)) for piece in pieces] if fixed else []
-
-        def portions(epoch: int) -> Iterator[tuple[GraphBatch, bool]]:
-            order = torch.randperm(len(train), generator=torch.Generator().manual_seed(epoch)).tolist()
-            if fixed:
-                return ((ready[index], True) for index in order if index < len(ready))
-            cuts = range(0, len(order), size)
-            return ((GraphBatch.collate([train[i] for i in order[cut : cut + size]]), False) for cut in cuts)
-
-        return portions
-
-    def _share(self, train: Sequence[Data]) -> list[Data]:
-        """This process's training graphs: every process has as many, so that all make the same number of updates."""
-        processes = self.fabric.world_size
-        padded = [*train, *train[: -len(train) % processes]]
-        return padded[self.fabric.global_rank :: processes]
+    def batches(self, train: Sequence[Data]) -> Batches:
+        """Batches of this process's training graphs, by epoch."""
+        own = graphs_of_process(train, self.fabric.global_rank, self.fabric.world_size)
+        return training_batches(own, self.options.batch_graphs, self._place)
 
     def _targets(self, batch: GraphBatch) -> Tensor:
         """Labels [present, nodes]."""
@@ -216,10 +194,10 @@ class Trainer:
         return batch.cached(("targets", now), lambda: now.targets(y))
 
     @torch.no_grad()
-    def _look(self, held_out: GraphBatch, losses: Mapping[str, Tensor] | None = None) -> None:
-        """Score every part on validation data, keep what has improved, and tell whoever listens."""
+    def _evaluate(self, held_out: GraphBatch, losses: Mapping[str, Tensor] | None = None) -> None:
+        """Score every part on validation data, keep what has improved, and call the report callback."""
         targets = self._targets(held_out)
-        found = self._replayed("look", lambda: self.objective.scores(held_out, targets))
+        found = self._replayed("scores", lambda: self.objective.scores(held_out, targets))
         scores = {name: score.detach().double().cpu() for name, score in found.items()}
         joint, running = next(iter(scores.values())), self._running()[self.present]
         improved = [
@@ -255,7 +233,7 @@ class Trainer:
         write_checkpoint(self.path, tensors, {**self._identity(), **course, "history": self.history})
 
     def _whole(self, value: Tensor, blank: Tensor | None = None) -> Tensor:
-        """What replicas that are present hold, and zeros (or `blank`) for those that have left."""
+        """Values of all replicas: those of the present ones, and zeros (or `blank`) for those that have left."""
         if len(self.present) == self.replicas.count or not value.dim():
             return value
         whole = value.new_zeros(self.replicas.count, *value.shape[1:]) if blank is None else blank.clone()
@@ -263,7 +241,7 @@ class Trainer:
         return whole
 
     def _identity(self) -> dict[str, Any]:
-        """What must agree for a run to go on from a checkpoint."""
+        """What must agree for a run to resume from a checkpoint."""
         parts = {name: part.named_parameters() for name, part in self.objective.parts.items()}
         shapes = {name: [list(self.snapshots[name].best[key].shape) for key, _ in own] for name, own in parts.items()}
         options = {name: asdict(own) for name, own in self.objective.options.items()}
@@ -275,7 +253,7 @@ class Trainer:
             "shapes": shapes,
             "options": options,
             "objective": {"kind": type(self.objective).__name__, **self.objective.identity},
-            "training": {name: getattr(self.options, name) for name in COURSE},
+            "training": {name: getattr(self.options, name) for name in RESUMABLE},
             "data": self.fingerprint,
         }
 
@@ -286,7 +264,7 @@ class Trainer:
         if any(saved.values.get(key) != value for key, value in self._identity().items()):
             raise InputError(
                 f"{self.path}: this checkpoint belongs to a run with other seeds, settings, graphs or networks. "
-                "Choose another folder, or remove the file to start afresh."
+                "Choose another folder, or remove the file to start again."
             )
         with torch.no_grad():
             for name, part in self.objective.parts.items():
@@ -300,13 +278,13 @@ class Trainer:
         self.epoch, self.history = saved.values["epoch"], saved.values["history"]
         self.stale, self.diverged = torch.tensor(saved.values["stale"]), torch.tensor(saved.values["diverged"])
         self.last = {k.removeprefix("last/"): v for k, v in saved.tensors.items() if k.startswith("last/")}
-        self._take_stock()
+        self._update_present()
         present = saved.values.get("present", self.present.tolist())
         if len(present) < len(self.present):
             self._keep(torch.tensor(present))
 
 
 def _mean(values: Tensor) -> float:
-    """Over the replicas that have a finite value; 0 where none has."""
+    """Mean over the replicas that have a finite value; 0 where none has."""
     finite = values.double()[values.isfinite()]
     return float(finite.mean()) if finite.numel() else 0.0

@@ -9,11 +9,11 @@ PRECISIONS = ("32-true", "tf32", "bf16-mixed")
 
 @dataclass(frozen=True, kw_only=True)
 class PartOptions:
-    """How one part (the node network, the edge network) is updated; each has an optimiser of its own."""
+    """How one part (the node network, the edge network) is updated; each has its own optimiser."""
 
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
-    label_smoothing: float = 0.0  # of cross-entropies; a field that is trained as a whole has none
+    label_smoothing: float = 0.0  # of cross-entropies; a field trained as a whole does not use it
 
     def __post_init__(self) -> None:
         if not (0 < self.learning_rate < float("inf") and 0 <= self.weight_decay < float("inf")):
@@ -27,19 +27,19 @@ class PartOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """How long to train, in what portions, and when to look at validation data."""
+    """How long to train, in what batches, and when to evaluate on validation data."""
 
     max_epochs: int = 150
-    batch_graphs: int | None = None  # graphs an update; None takes all at once
-    evaluate_every: int = 5  # epochs between looks at validation data
-    patience: int | None = None  # looks without improvement of any replica before stopping; None never stops early
-    clip_norm: float | None = None  # largest gradient norm of a part
-    checkpoint_every: int = 10  # epochs between checkpoints, where there is a folder for them
-    deterministic: bool = False  # same bits every run on the same machine, also on a GPU
+    batch_graphs: int | None = None  # graphs per update; None takes all
+    evaluate_every: int = 5  # epochs between evaluations
+    patience: int | None = None  # evaluations without improvement after which a replica stops; None never stops early
+    clip_norm: float | None = None  # largest gradient norm of a part; None for any
+    checkpoint_every: int = 10  # epochs between checkpoints, if there is a folder
+    deterministic: bool = False  # the same bits in every run on the same machine, also on a GPU
     precision: str = "32-true"  # "tf32": products of float32 on tensor cores; "bf16-mixed": networks in bfloat16
-    cuda_graphs: bool = True  # record updates on a GPU and replay them, where that can be done
+    cuda_graphs: bool = True  # record updates on a GPU and replay them, where possible
     accelerator: str = "auto"  # Lightning Fabric's names: "cpu", "cuda", "auto"
-    devices: int = 1  # one process each, which torchrun or Fabric starts; training graphs are shared out
+    devices: int = 1  # one process each, started by torchrun or Fabric; training graphs are divided among them
 
     def __post_init__(self) -> None:
         for name in ("max_epochs", "evaluate_every", "checkpoint_every", "devices"):
@@ -63,7 +63,7 @@ class TrainingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RefinementOptions:
-    """The maximin game played on for a while by networks that solve the proxy problem already."""
+    """Refinement by the maximin game of networks that have been trained on the proxy problem."""
 
     learning_rate: float = 1e-5  # of both networks
     max_epochs: int = 50

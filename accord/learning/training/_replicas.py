@@ -1,4 +1,4 @@
-"""Which replica stands for which seed and which label task."""
+"""Replicas: which seed and label task each one trains, and how parameters are divided among them."""
 
 import copy
 import re
@@ -18,9 +18,9 @@ class Replicas:
     """Seeds x tasks, trained side by side on the same graphs; number n is seed n // tasks, task n % tasks.
 
     Args:
-        seeds: of weights and dropout.
-        num_tasks: labels of a node.
-        members: numbers of those that are here; None for all of seeds x tasks.
+        seeds: seeds of weights and dropout.
+        num_tasks: labels per node.
+        members: the numbers of these replicas; None for all of seeds x tasks.
     """
 
     seeds: tuple[int, ...] = (0,)
@@ -33,26 +33,26 @@ class Replicas:
 
     @property
     def numbers(self) -> Sequence[int]:
-        """Which of seeds x tasks are here."""
+        """The numbers of these replicas among seeds x tasks."""
         return range(len(self.seeds) * self.num_tasks) if self.members is None else self.members
 
     @property
     def count(self) -> int:
-        """How many replicas there are."""
+        """The number of replicas."""
         return len(self.numbers)
 
     @property
     def keys(self) -> list[int]:
-        """Seed of each replica's weights and dropout; it depends on nothing but the replica itself."""
+        """The seed of each replica's weights and dropout; it depends on the replica alone."""
         return [seed + TASK_STRIDE * task for seed, task in map(self.seed_and_task, range(self.count))]
 
     def seed_and_task(self, place: int) -> tuple[int, int]:
-        """What the replica at a place stands for."""
+        """The seed and the task of the replica at a position."""
         number = self.numbers[place]
         return self.seeds[number // self.num_tasks], number % self.num_tasks
 
     def subset(self, places: Sequence[int]) -> "Replicas":
-        """Only the replicas at these places."""
+        """The replicas at these positions."""
         return replace(self, members=tuple(self.numbers[place] for place in places))
 
     def targets(self, y: Tensor) -> Tensor:
@@ -68,17 +68,17 @@ def learned(module: nn.Module) -> dict[str, Tensor]:
 
 
 def owner(tensor: Tensor, name: str = "") -> int | None:
-    """The one replica that a parameter or buffer belongs to; None where it holds all of them along its first axis.
+    """The replica that a parameter or buffer belongs to; None if it holds all replicas along its first axis.
 
-    Built-in encoders stack their parameters along a leading replica axis; copies of somebody else's module belong to
-    one replica alone, and their parameters (attribute `replica`) or names ("replicas.3.") say to which.
+    Built-in encoders stack their parameters along a leading replica axis. Copies of a foreign module belong to one
+    replica each; an attribute of their parameters (`replica`) or their names ("replicas.3.") tell which.
     """
     copy = re.search(r"(?:^|\.)replicas\.(\d+)\.", name)
     return int(copy[1]) if copy else getattr(tensor, "replica", None)
 
 
 def spread(values: Tensor, tensor: Tensor, name: str = "") -> Tensor:
-    """One value for each replica [R], shaped to go with a parameter or buffer."""
+    """One value for each replica [R], shaped to broadcast against a parameter or buffer."""
     mine = owner(tensor, name)
     moved = values.to(tensor.device)
     moved = moved if moved.dtype == torch.bool else moved.to(tensor.dtype)
@@ -86,13 +86,13 @@ def spread(values: Tensor, tensor: Tensor, name: str = "") -> Tensor:
 
 
 def is_stacked(modules: Iterable[nn.Module]) -> bool:
-    """Whether all that modules have learned is stacked along a replica axis, so that replicas can be taken out."""
+    """Whether everything that modules have learned is stacked along a replica axis, so that replicas can be removed."""
     return all(owner(value, name) is None for module in modules for name, value in learned(module).items())
 
 
 @torch.no_grad()
 def cut(module: nn.Module, places: Tensor) -> None:
-    """Keep the replicas at some places only, in place; the parameters stay the same objects."""
+    """Keep the replicas at some positions, in place; the parameters remain the same objects."""
     for value in learned(module).values():
         value.grad = None
         value.data = value.data.index_select(0, places.to(value.device))
@@ -101,18 +101,18 @@ def cut(module: nn.Module, places: Tensor) -> None:
 
 @torch.no_grad()
 def copy_of(module: nn.Module, places: Tensor) -> nn.Module:
-    """A module like this one that holds the replicas at some places only."""
+    """A copy of a module that holds the replicas at some positions."""
     memo: dict[int, object] = {}
     for value in learned(module).values():
         some = value.detach().index_select(0, places.to(value.device))
         memo[id(value)] = nn.Parameter(some, value.requires_grad) if isinstance(value, nn.Parameter) else some
-    copied = copy.deepcopy(module, memo)  # what the memo holds is taken from there, not copied whole
+    copied = copy.deepcopy(module, memo)  # tensors in the memo are used instead of copies of the whole ones
     set_num_replicas(copied, len(places))
     return copied
 
 
 def set_num_replicas(module: nn.Module, count: int) -> None:
-    """Tell a module and all inside it how many replicas they hold."""
+    """Set the number of replicas of a module and all modules inside it."""
     for inner in module.modules():
         if hasattr(inner, "num_replicas"):
-            setattr(inner, "num_replicas", count)  # noqa: B010  # a plain number, which torch's types do not foresee
+            setattr(inner, "num_replicas", count)  # noqa: B010  # a plain number, which torch's type hints do not allow

@@ -1,4 +1,4 @@
-"""The best parameters seen so far on validation data, replica by replica."""
+"""The best parameters so far on validation data, replica by replica."""
 
 import torch
 from torch import Tensor, nn
@@ -9,13 +9,13 @@ from accord.learning.training._replicas import learned, owner, set_num_replicas
 class Snapshots:
     """Keeps, for each replica, a copy of its parameters at its best validation score.
 
-    Replicas may peak at different epochs. A module that has lost replicas on the way says at which places those that
-    it still holds belong.
+    Replicas may reach their best score in different epochs. Where replicas have left a module, `places` gives the
+    positions of the remaining ones.
 
     Args:
         module: whose parameters are kept.
         num_replicas: how many replicas it holds.
-        trained: whether it comes trained; else its first parameters win no tie.
+        trained: whether the module is trained already; otherwise its first parameters win no tie.
     """
 
     def __init__(self, module: nn.Module, num_replicas: int, trained: bool = False) -> None:
@@ -28,16 +28,16 @@ class Snapshots:
     def update(
         self, module: nn.Module, score: Tensor, epoch: int, running: Tensor, places: Tensor | None = None
     ) -> Tensor:
-        """Take over the parameters of running replicas that have improved; return which did.
+        """Keep the parameters of running replicas that have improved; return which did.
 
-        Where validation data cannot tell (NaN) the latest are kept.
+        Where the score is not defined (NaN) the latest parameters are kept.
 
         Args:
-            module: with the replicas that are left.
-            score: [left], on validation data.
-            epoch: how many are done.
-            running: [left], which replicas may improve.
-            places: [left], where they belong; None where all are left.
+            module: holds the remaining replicas.
+            score: [remaining], on validation data.
+            epoch: epochs done.
+            running: [remaining], which replicas may improve.
+            places: [remaining], their positions; None if all remain.
         """
         score = score.detach().double().cpu()
         places = torch.arange(len(score)) if places is None else places
@@ -52,7 +52,7 @@ class Snapshots:
 
     @torch.no_grad()
     def restore(self, module: nn.Module) -> None:
-        """Put the best parameters of all replicas back, also of those that the module has lost."""
+        """Restore the best parameters of all replicas, including those that have left the module."""
         for name, value in learned(module).items():
             if value.shape == self.best[name].shape:
                 value.copy_(self.best[name])
@@ -62,15 +62,15 @@ class Snapshots:
 
     @torch.no_grad()
     def send_back(self, module: nn.Module, which: Tensor, places: Tensor) -> None:
-        """Put the best parameters of some replicas back: `which` [left] of those that the module holds."""
+        """Restore the best parameters of some replicas: `which` [remaining] of those that the module holds."""
         self._copy(self.best, learned(module), places[which], which.nonzero().flatten())
 
     def _copy(self, origin: dict[str, Tensor], goal: dict[str, Tensor], source: Tensor, target: Tensor) -> None:
-        """Rows `source` of what was learned become rows `target`."""
+        """Copy rows `source` of what was learned to rows `target`."""
         for name, value in goal.items():
             mine, there = owner(origin[name], name), value.device
             mine = owner(value, name) if mine is None else mine
             if mine is None:
                 value.index_copy_(0, target.to(there), origin[name].index_select(0, source.to(there)))
-            elif bool((target == mine).any()):  # a module of one replica alone, which is never lost
+            elif bool((target == mine).any()):  # a module of one replica; it never leaves
                 value.copy_(origin[name])

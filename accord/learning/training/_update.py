@@ -1,4 +1,4 @@
-"""One update: losses, gradients, clipping, a step of every optimiser; nothing in it waits for the device."""
+"""One update: losses, gradients, clipping and a step of every optimiser, without waiting for the device."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ class Updater:
 
     def __init__(self, objective: Objective, fabric: Fabric, clip_norm: float | None = None) -> None:
         self.objective, self.fabric, self.clip_norm = objective, fabric, clip_norm
-        self.halted: Tensor | None = None  # [R], replicas that learn no more, where the parts are; None for none
+        self.halted: Tensor | None = None  # [R], replicas that are no longer updated, on the device; None for none
         self.optimisers: dict[str, ReplicaAdam] = {}
         for name, part in objective.parts.items():
             own = objective.options[name]
@@ -77,7 +77,7 @@ class Updater:
         return {name: loss.detach() for name, loss in losses.items()}
 
     def _finish_gradients(self, parameters: list[nn.Parameter], num_replicas: int) -> None:
-        """Average over processes, where there are several, clip, and leave alone what has diverged."""
+        """Average gradients over processes, clip them, and set those of halted replicas to zero."""
         if self.fabric.world_size > 1:
             for parameter in parameters:
                 if parameter.grad is not None:
@@ -90,7 +90,7 @@ class Updater:
 
 @torch.no_grad()
 def clip_gradients(parameters: Sequence[nn.Parameter], largest: float, num_replicas: int) -> None:
-    """Scale each replica's gradient down to norm `largest`, by its own norm alone."""
+    """Scale each replica's gradient down to norm `largest`, by that replica's norm alone."""
     given = [parameter for parameter in parameters if parameter.grad is not None]
     if not given:
         return

@@ -53,11 +53,11 @@ def test_value_and_gradient_are_those_of_the_plain_loss(seed, states, replicas, 
     batch = random_batch(dtype=torch.float64)
     targets = labels(batch.num_nodes, states, 1 if together else replicas, seed)
     parts = tables(batch.num_nodes, replicas, states, seed)
-    before, fused.BLOCK = fused.BLOCK, 50 if small_blocks else fused.BLOCK
+    before, fused.BLOCK_NUMBERS = fused.BLOCK_NUMBERS, 50 if small_blocks else fused.BLOCK_NUMBERS
     try:
         found = with_gradients(fused.split_edge_loss, parts, targets, batch, smoothing)
     finally:
-        fused.BLOCK = before
+        fused.BLOCK_NUMBERS = before
     for mine, theirs in zip(found, with_gradients(plain, parts, targets, batch, smoothing), strict=True):
         torch.testing.assert_close(mine, theirs)
 

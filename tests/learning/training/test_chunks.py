@@ -49,7 +49,7 @@ def small_memory(monkeypatch):
         return execute(job)
 
     monkeypatch.setattr(_chunks.Job, "execute", noted)
-    monkeypatch.setattr(_chunks, "available_memory", lambda device: (FIXED + 7.5 * EACH) / _chunks.SHARE)
+    monkeypatch.setattr(_chunks, "available_memory", lambda device: (FIXED + 7.5 * EACH) / _chunks.MEMORY_SHARE)
     monkeypatch.setattr(_chunks, "peak_memory", measured_by_count)
     return sizes
 
@@ -129,17 +129,17 @@ def test_other_errors_and_single_replicas_are_not_tried_again(monkeypatch):
 
 
 def test_chunks_of_an_interrupted_run_go_on(tmp_path, small_memory, monkeypatch):
-    wanted, look, count = fit(), Trainer._look, []
+    wanted, evaluate, count = fit(), Trainer._evaluate, []
 
     def killed(self, *a):
         if self.replicas.count == 6:
             count.append(1)
         if len(count) == 10:
             raise KeyboardInterrupt
-        return look(self, *a)
+        return evaluate(self, *a)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Trainer, "_look", killed)
+        patch.setattr(Trainer, "_evaluate", killed)
         fit(tmp_path)
     plan = json.loads((tmp_path / "chunks.json").read_text())
     assert [len(chunk) for chunk in plan] == [6, 6, 6] and (tmp_path / "replicas-0-5").is_dir()

@@ -6,8 +6,8 @@ import sys
 import pytest
 import torch
 
-from accord.learning.training import _allocation
-from accord.learning.training._allocation import kept_memory
+from accord.learning.training import _settings
+from accord.learning.training._settings import kept_memory
 
 CPU = torch.device("cpu")
 
@@ -36,7 +36,7 @@ print(held[1] - held[0], resident() - held[0])
 """
 
 
-@pytest.mark.skipif(_allocation._glibc() is None, reason="other allocators are left alone")
+@pytest.mark.skipif(_settings._glibc() is None, reason="other allocators are left alone")
 def test_freed_memory_is_used_again_and_given_back():
     """In a process of its own, whose memory nobody else has used before."""
     done = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True)
@@ -51,12 +51,10 @@ def test_other_devices_and_libraries_are_left_alone(monkeypatch):
     def no_call(*_):
         raise AssertionError("nothing to be told")
 
-    monkeypatch.setattr(
-        _allocation, "_glibc", lambda: type("Library", (), {"mallopt": no_call, "malloc_trim": no_call})
-    )
+    monkeypatch.setattr(_settings, "_glibc", lambda: type("Library", (), {"mallopt": no_call, "malloc_trim": no_call}))
     with kept_memory(torch.device("meta")):
         pass
-    monkeypatch.setattr(_allocation, "_glibc", lambda: None)
+    monkeypatch.setattr(_settings, "_glibc", lambda: None)
     with kept_memory(CPU):
         pass
 
@@ -72,8 +70,8 @@ def test_settings_are_put_back_after_an_error():
             calls.append(("trim", pad))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_allocation, "_glibc", Library)
+        patch.setattr(_settings, "_glibc", Library)
         with pytest.raises(ZeroDivisionError), kept_memory(CPU):
             1 / 0  # noqa: B018
-    assert calls[0] == (_allocation.MMAP_THRESHOLD, _allocation.KEPT) and calls[-1] == ("trim", 0)
-    assert (_allocation.MMAP_THRESHOLD, _allocation.USUAL) in calls
+    assert calls[0] == (_settings.MMAP_THRESHOLD, _settings.KEPT) and calls[-1] == ("trim", 0)
+    assert (_settings.MMAP_THRESHOLD, _settings.USUAL) in calls

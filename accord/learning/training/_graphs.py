@@ -1,0 +1,70 @@
+"""Which graphs are trained on: validation data held out of them, and the batches of each epoch."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch_geometric.data import Data
+
+from accord.errors import GraphError
+from accord.graphs import GraphBatch
+
+HELD_OUT_SHARE = 0.2
+Batches = Callable[[int], Iterator[tuple[GraphBatch, bool]]]  # epoch -> batches, each with whether it is a fixed one
+
+
+def hold_out(graphs: Sequence[Data], seed: int) -> tuple[list[Data], list[Data]]:
+    """Split into training and validation: a fifth of the graphs, or of a single graph's labelled nodes."""
+    generator = torch.Generator().manual_seed(seed)
+    if len(graphs) > 1:
+        order = torch.randperm(len(graphs), generator=generator).tolist()
+        count = max(1, math.floor(HELD_OUT_SHARE * len(graphs)))
+        return [graphs[i] for i in sorted(order[count:])], [graphs[i] for i in sorted(order[:count])]
+    graph = graphs[0]
+    if graph.y is None:
+        raise GraphError("hold_out: the training graph has no labels `y`.")
+    rows = graph.y if graph.y.dim() == 2 else graph.y[:, None]
+    known = (rows >= 0).any(1).nonzero().flatten()
+    if known.numel() < 2:
+        raise GraphError("hold_out: a single training graph needs at least two labelled nodes. Give validation graphs.")
+    order = known[torch.randperm(known.numel(), generator=generator)]
+    held = torch.zeros(rows.shape[0], dtype=torch.bool)
+    held[order[: max(1, math.floor(HELD_OUT_SHARE * known.numel()))]] = True
+    train, validation = graph.clone(), graph.clone()
+    # The same graph twice; each copy has only its own labels.
+    train.y = graph.y.masked_fill(held if graph.y.dim() == 1 else held[:, None], -1)
+    validation.y = graph.y.masked_fill(~held if graph.y.dim() == 1 else ~held[:, None], -1)
+    return [train], [validation]
+
+
+def training_batches(train: Sequence[Data], size: int | None, place: Callable[[GraphBatch], GraphBatch]) -> Batches:
+    """Batches of the training graphs by epoch.
+
+    The order of the graphs depends on the epoch alone, and all replicas share it. Batches that are the same in every
+    epoch (all graphs, or one at a time) are fixed: they are collated once, and keep what encoders derive from them,
+    such as normalised adjacencies.
+
+    Args:
+        train: the training graphs.
+        size: graphs in a batch; None takes all.
+        place: moves a fixed batch to the device.
+    """
+    size = min(size or len(train), len(train))
+    fixed = size in (1, len(train))
+    pieces = [[graph] for graph in train] if size == 1 else [list(train)]
+    ready = [place(GraphBatch.collate(piece)) for piece in pieces] if fixed else []
+
+    def batches(epoch: int) -> Iterator[tuple[GraphBatch, bool]]:
+        order = torch.randperm(len(train), generator=torch.Generator().manual_seed(epoch)).tolist()
+        if fixed:
+            return ((ready[index], True) for index in order if index < len(ready))
+        cuts = range(0, len(order), size)
+        return ((GraphBatch.collate([train[i] for i in order[cut : cut + size]]), False) for cut in cuts)
+
+    return batches
+
+
+def graphs_of_process(train: Sequence[Data], rank: int, processes: int) -> list[Data]:
+    """The training graphs of one process; each has equally many, so that all make the same number of updates."""
+    padded = [*train, *train[: -len(train) % processes]]
+    return padded[rank::processes]

@@ -1,1 +1,1 @@
-"""`accord bench`: speed measured on this machine."""
+"""`accord bench`: the speed of inference and learning, measured on this machine."""

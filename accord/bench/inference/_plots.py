@@ -1,4 +1,4 @@
-"""Pictures of `accord bench inference`."""
+"""Plots of `accord bench inference`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,17 +9,17 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from accord.bench.inference._peers import OURS, TITLES
-from accord.bench.inference._report import say_seconds
+from accord.bench.inference._peers import OURS, PEERS
+from accord.bench.inference._report import format_seconds
 from accord.drawing._themes import LIGHT, themed, to_png
 
-# Ours stands out; the rest are told apart by lightness as well as by hue.
+# Accord stands out; the others differ in lightness as well as in hue.
 COLOURS = {OURS: "#2f7fd3", "pgmax": "#d98e2b", "compiled": "#76b7b2", "torch": "#8a8f98", "reference": "#c9ced6"}
 ORDER = (OURS, "compiled", "torch", "reference", "pgmax")
 
 
 def draw_times(results: dict[str, Any]) -> bytes:
-    """Time of a sweep by workload and peer on a log scale; what memory allows as a mark across each group."""
+    """Time of a sweep by workload and program on a log scale; a line across each group marks the memory bound."""
     rows = results["rows"]
     peers = [name for name in ORDER if any("sweep" in row["times"].get(name, {}) for row in rows)]
     with themed(LIGHT):
@@ -35,7 +35,7 @@ def draw_times(results: dict[str, Any]) -> bytes:
         low = min(min(row["bound"], row["times"][OURS]["sweep"]) for row in rows)
         high = max(time["sweep"] for row in rows for time in row["times"].values() if "sweep" in time)
         axes.set_xlim(low / 2, high * 6)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: say_seconds(value)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_seconds(value)))
         axes.xaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
         axes.set_xlabel("time of one sweep (log scale)")
         kind, machine = results["options"]["semiring"], results["machine"]
@@ -45,7 +45,7 @@ def draw_times(results: dict[str, Any]) -> bytes:
             else f"{machine['processor']}, {machine['threads']} threads"
         )
         axes.set_title(f"One sweep of {kind}-product belief propagation, float32 · {where}")
-        handles: list[Any] = [Patch(color=COLOURS[name], label=TITLES[name]) for name in peers]
+        handles: list[Any] = [Patch(color=COLOURS[name], label=PEERS[name].title) for name in peers]
         handles.append(Line2D([], [], color=LIGHT.ink, linewidth=1.6, label="memory bound"))
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8, handlelength=1.2)
         return to_png(figure)
@@ -58,13 +58,14 @@ def _draw_group(axes: Axes, place: int, row: dict[str, Any], peers: Sequence[str
         time = row["times"].get(name, {})
         middle = place - 0.4 + height * (number + 0.5)
         if "sweep" not in time:
-            axes.text(row["bound"], middle, f" {TITLES[name]}: left out", va="center", fontsize=6.5, color=LIGHT.soft)
+            text = f" {PEERS[name].title}: left out"
+            axes.text(row["bound"], middle, text, va="center", fontsize=6.5, color=LIGHT.soft)
             continue
         sweep = time["sweep"]
         axes.barh(middle, sweep, height=0.9 * height, color=COLOURS[name])
         ratio = "" if name == OURS else f"  {sweep / ours:.0f}x" if sweep >= 9.95 * ours else f"  {sweep / ours:.1f}x"
         weight = "bold" if name == OURS else "normal"
-        axes.text(sweep, middle, f" {say_seconds(sweep)}{ratio}", va="center", fontsize=6.5, fontweight=weight)
+        axes.text(sweep, middle, f" {format_seconds(sweep)}{ratio}", va="center", fontsize=6.5, fontweight=weight)
     axes.plot([row["bound"]] * 2, [place - 0.42, place + 0.42], color=LIGHT.ink, linewidth=1.6)
 
 
@@ -74,7 +75,7 @@ def _label(title: str, name: str) -> str:
 
 
 def draw_growth(results: dict[str, Any]) -> bytes:
-    """Time of a sweep, and nanoseconds an edge, by number of edges."""
+    """Time of a sweep, and nanoseconds per edge, by number of edges."""
     rows = results["rows"]
     edges = [row["edges"] for row in rows]
     sweeps = [row["sweep"] for row in rows]
@@ -84,7 +85,7 @@ def draw_growth(results: dict[str, Any]) -> bytes:
         whole, each = figure.subplots(1, 2)
         scale = sweeps[-1] / edges[-1]
         line = {"color": LIGHT.soft, "linestyle": "--", "linewidth": 1.2}
-        whole.plot(edges, [scale * count for count in edges], label="slope 1, through the last", **line)
+        whole.plot(edges, [scale * count for count in edges], label="slope 1", **line)
         for axes, per in ((whole, [1.0] * len(edges)), (each, [1e9 / count for count in edges])):
             ours = [sweep * factor for sweep, factor in zip(sweeps, per, strict=True)]
             bound = [value * factor for value, factor in zip(bounds, per, strict=True)]
@@ -93,10 +94,10 @@ def draw_growth(results: dict[str, Any]) -> bytes:
             axes.set_xscale("log")
             axes.set_xlabel("edges")
         whole.set_yscale("log")
-        whole.yaxis.set_major_formatter(FuncFormatter(lambda value, _: say_seconds(value)))
+        whole.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_seconds(value)))
         whole.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
         whole.set_title(f"time of one sweep, K={results['states']}: grows as edges^{results['exponent']:.2f}")
         each.set_ylim(0, 1.15e9 * max(sweep / count for sweep, count in zip(sweeps, edges, strict=True)))
-        each.set_title("nanoseconds an edge")
+        each.set_title("nanoseconds per edge")
         whole.legend(loc="upper left")
         return to_png(figure)

@@ -1,36 +1,78 @@
-"""How time is taken: seconds of one sweep without set-up, and the speed at which memory is copied."""
+"""How time is measured: the time of one sweep without set-up, and the bandwidth of copying memory."""
 
 import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 import torch
 
-LEAST_SECONDS = 0.15  # by which the runs compared differ, so that the clock and a stray interruption matter little
-LEAST_SHARE = 0.5  # of the short run, by which they differ
-LONG_SECONDS = 2.0  # beyond which a single look has to do
+from accord.errors import OptionError
+from accord.inference import Semiring
+
+LEAST_SECONDS = 0.15  # difference between the compared runs, large against the clock and stray interruptions
+LEAST_SHARE = 0.5  # of the short run's time, for the same difference
+LONG_SECONDS = 2.0  # longer runs are timed once
 MAX_SWEEPS = 100_000
-CLOCK = 1e-9  # seconds that it tells apart; nothing is reported to be faster
-GROWTH = 32  # at most so much further at each step, since the first differences may be noise
-COPY_SECONDS = 0.0005  # a single copy in cache is over sooner than the clock can tell
-COPYING_SECONDS = 0.3  # many short tries, so that some go undisturbed on a machine that others use
+CLOCK = 1e-9  # resolution in seconds; no sweep is reported to be faster
+GROWTH = 32  # largest factor between tried numbers of sweeps, since the first differences may be noise
+COPY_SECONDS = 0.0005  # a single copy in cache is shorter than the clock can measure
+COPYING_SECONDS = 0.3  # many short tries, so that some are undisturbed on a shared machine
+MEMORY_BYTES = {"cpu": 2**30, "cuda": 2**32}  # a working set that no cache holds
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """How figures are taken.
+
+    Attributes:
+        device: "cpu" or "cuda".
+        semiring: "sum" or "max".
+        peers: whether other programs are timed as well.
+        repeats: every figure is the median of this many measurements.
+        threads: CPU threads of every program; None for torch's setting.
+    """
+
+    device: str = "cpu"
+    semiring: Semiring = "sum"
+    peers: bool = True
+    repeats: int = 5
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.device not in ("cpu", "cuda"):
+            raise OptionError(f"bench: device {self.device!r} is unknown. Choose cpu or cuda.")
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise OptionError("bench: torch finds no CUDA device. Choose --device cpu.")
+        if self.semiring not in ("sum", "max"):
+            raise OptionError(f"bench: semiring {self.semiring!r} is unknown. Choose sum or max.")
+
+    @contextmanager
+    def in_force(self) -> Iterator[None]:
+        """Set torch's number of threads, and restore it afterwards."""
+        before = torch.get_num_threads()
+        torch.set_num_threads(self.threads or before)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 @dataclass(frozen=True)
 class SweepTime:
-    """Seconds.
+    """Time of one sweep in seconds.
 
     Attributes:
         sweep: median over repeats of (run with many sweeps - run with few) / (many - few).
-        lowest: the smallest of them.
+        lowest: the smallest of these quotients.
         highest: the largest of them.
-        noisy: whether they lie further apart than half the median.
-        setup: what a run takes beside its sweeps: the median run with few sweeps, less these.
-        few: sweeps of the short runs.
-        many: sweeps of the long runs.
+        noisy: whether their range is wider than half the median.
+        setup: time of a run apart from its sweeps: the median run with few sweeps, minus these.
+        few: number of sweeps of the short runs.
+        many: number of sweeps of the long runs.
     """
 
     sweep: float
@@ -43,7 +85,7 @@ class SweepTime:
 
 
 def wait_for(device: str) -> None:
-    """Let a GPU finish what it was given."""
+    """Wait until a GPU has finished its work."""
     if device == "cuda":
         torch.cuda.synchronize()
 
@@ -60,26 +102,26 @@ def seconds_of(run: Callable[[], object], device: str) -> float:
 def time_sweeps(
     run: Callable[[int], object], device: str, repeats: int, fewest: int = 1, compiles: bool = False
 ) -> SweepTime:
-    """Time of one sweep by the difference of runs with many and few sweeps, so that set-up drops out.
+    """Time of one sweep: the difference of runs with many and few sweeps, so that set-up cancels.
 
     Args:
-        run: does so many sweeps from the start, and has run before.
+        run: runs the given number of sweeps from the start; it has run before.
         device: "cpu" or "cuda".
-        repeats: how many pairs of a short and a long run.
-        fewest: sweeps of the shortest run that makes sense.
-        compiles: whether the first run with each number of sweeps is not to be counted.
+        repeats: number of pairs of a short and a long run.
+        fewest: number of sweeps of the shortest useful run.
+        compiles: whether the first run with each number of sweeps compiles and must not be counted.
     """
 
     def take(sweeps: int) -> float:
         if compiles:
             run(sweeps)
         taken = seconds_of(partial(run, sweeps), device)
-        # A short run that was disturbed would be taken for a long one.
+        # A disturbed short run would look like a long one, so short runs are timed twice.
         return taken if taken > LONG_SECONDS else min(taken, seconds_of(partial(run, sweeps), device))
 
     few, many = fewest, fewest + 1
     short, long = take(few), take(many)
-    # The longer the set-up, the further it strays from run to run.
+    # The longer the set-up, the more it varies from run to run.
     wanted = max(LEAST_SECONDS, LEAST_SHARE * short)
     while long - short < wanted and many < MAX_SWEEPS:
         slope = max((long - short) / (many - few), CLOCK)
@@ -93,7 +135,7 @@ def time_sweeps(
         sweep = statistics.median(slopes)
         if sweep > 0 or many >= MAX_SWEEPS:
             break
-        many = min(4 * many, MAX_SWEEPS)  # others disturbed the short runs by more than the long ones took
+        many = min(4 * many, MAX_SWEEPS)  # the disturbance of the short runs exceeded the time of the long ones
         take(many)
     sweep = max(sweep, CLOCK)
     setup = max(statistics.median(before for before, _ in pairs) - few * sweep, 0.0)
@@ -102,10 +144,10 @@ def time_sweeps(
 
 
 def copy_bandwidth(working_set: int, device: str, repeats: int) -> float:
-    """Bytes a second of `torch.Tensor.copy_` between two buffers that together are as large as the working set.
+    """Bytes per second of `torch.Tensor.copy_` between two buffers that together have the size of the working set.
 
-    Read and written bytes both count: a copy moves the working set once. As many threads take part as torch is set to.
-    The fastest of many tries counts, where all else takes medians: a copy that was disturbed is no bound.
+    Read and written bytes both count, so a copy moves the working set once. It uses torch's number of threads. The
+    fastest of many tries counts, where other figures are medians: a disturbed copy is not a bound.
     """
     source = torch.ones(max(working_set // 8, 1024), device=device)
     target = torch.zeros_like(source)
@@ -120,3 +162,16 @@ def copy_bandwidth(working_set: int, device: str, repeats: int) -> float:
     while len(tries) < repeats or sum(tries) < COPYING_SECONDS:
         tries.append(seconds_of(run, device))
     return 8 * len(source) * copies / min(tries)
+
+
+def memory_bandwidth(options: BenchOptions) -> float:
+    """Copy bandwidth of main memory, or of the GPU's memory."""
+    return copy_bandwidth(MEMORY_BYTES[options.device], options.device, options.repeats)
+
+
+def bandwidth_at(working_set: int, options: BenchOptions, from_memory: float) -> float:
+    """Copy bandwidth for a working set of this size, given that of main memory."""
+    bandwidth = copy_bandwidth(working_set, options.device, options.repeats)
+    # No cache is slower than main memory: a slower copy means that another process was using the machine. On a GPU a
+    # small copy may be slower because of its launch.
+    return max(bandwidth, from_memory) if options.device == "cpu" else bandwidth

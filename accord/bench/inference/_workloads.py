@@ -1,4 +1,4 @@
-"""What belief propagation is timed on: graphs drawn from a seed, with couplings that neither vanish nor saturate."""
+"""The fields that belief propagation is timed on, drawn from a seed with couplings of moderate strength."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,9 @@ from torch import Tensor
 
 from accord.field import PairwiseField
 
-COUPLING = 0.5  # standard deviation of a table's entries, beside 1 of the node potentials
+COUPLING = 0.5  # standard deviation of a table's entries; that of node potentials is 1
+GROWTH_STATES = 3
+GROWTH_DEGREE = 10  # edges per node
 
 
 @dataclass(frozen=True)
@@ -19,12 +21,12 @@ class Workload:
     Attributes:
         name: one letter.
         title: its size in words.
-        nodes: in all graphs together.
-        edges: in all graphs together.
-        states: values of a label.
+        nodes: number of nodes of all graphs together.
+        edges: number of edges of all graphs together.
+        states: number of states.
         draw: makes the edges [2, edges], each once, on the generator's device.
-        graphs: how many graphs of equal size the nodes belong to.
-        cuda_only: too long or too large for most CPUs, so left out there unless asked for.
+        graphs: number of graphs, all of the same size.
+        cuda_only: too large for most CPUs, and left out there unless requested.
     """
 
     name: str
@@ -38,8 +40,13 @@ class Workload:
 
     @property
     def needed_bytes(self) -> int:
-        """Roughly what it takes to draw the field and solve it: the tables, a copy of them, indices and messages."""
+        """Estimated memory to draw the field and solve it: tables, a copy of them, indices and messages."""
         return self.edges * (12 * self.states**2 + 32 * self.states + 200)
+
+    @property
+    def table_and_message_bytes(self) -> int:
+        """Memory of the tables and messages alone, in float32."""
+        return self.edges * (4 * self.states**2 + 8 * self.states)
 
     def make_field(self, device: str) -> PairwiseField:
         """The field on a device, in float32."""
@@ -53,7 +60,7 @@ class Workload:
 
 
 def random_graph(nodes: int, edges: int, generator: torch.Generator) -> Tensor:
-    """Different undirected edges, uniformly drawn, in no order, of a graph that is not dense."""
+    """Distinct undirected edges of a sparse graph, drawn uniformly, in random order."""
     ends = torch.randint(0, nodes, (2, edges + edges // 8 + 64), generator=generator, device=generator.device)
     low, high = ends.amin(0), ends.amax(0)
     key = (low * nodes + high)[low != high].unique()
@@ -77,7 +84,7 @@ def tiny_graphs(count: int, generator: torch.Generator) -> Tensor:
 
 
 def random_workload(name: str, size: str, nodes: int, edges: int, states: int, cuda_only: bool = False) -> Workload:
-    """A random graph of a size that is also given in words."""
+    """A random graph; `size` describes it in words."""
     draw = partial(random_graph, nodes, edges)
     return Workload(name, f"{size}, K={states}", nodes, edges, states, draw, cuda_only=cuda_only)
 
@@ -92,6 +99,12 @@ def grid_workload(name: str, side: int, states: int) -> Workload:
     """A square grid."""
     title = f"{side}x{side} grid, K={states}"
     return Workload(name, title, side**2, 2 * side * (side - 1), states, partial(grid_graph, side))
+
+
+def growth_workload(edges: int) -> Workload:
+    """A random graph with this many edges, for measurements by size."""
+    nodes = edges // GROWTH_DEGREE
+    return random_workload(str(edges), f"{nodes:,} nodes, {edges:,} edges", nodes, edges, GROWTH_STATES)
 
 
 WORKLOADS = {
@@ -110,9 +123,9 @@ WORKLOADS = {
 
 
 def sweep_bytes(nodes: int, edges: int, states: int) -> int:
-    """What a sweep in float32 must move at least: E (4 K^2 + 16 K + 8) + 12 N K.
+    """Bytes that a sweep in float32 must move at least: E (4 K^2 + 16 K + 8) + 12 N K.
 
-    Each table is read once, both messages of an edge are read and written, its two ends are read as 32-bit numbers;
-    node potentials are read, and beliefs written and read again.
+    Each table is read once, both messages of an edge are read and written, and its two ends are read as 32-bit
+    indices. Node potentials are read, and beliefs are written and read again.
     """
     return edges * (4 * states**2 + 16 * states + 8) + 12 * nodes * states

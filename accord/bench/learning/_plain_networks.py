@@ -1,4 +1,4 @@
-"""One replica at a time, as people write it: torch_geometric's own modules, torch's Adam, a loop over graphs."""
+"""Training one replica the usual way: torch_geometric's own modules, torch's Adam, a loop over graphs."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -18,7 +18,7 @@ EDGE_DROPOUT = 0.5  # before the edge scorer, as in the paper's recipe
 
 
 class PlainStack(nn.Module):
-    """Convolutions with an activation between them, and skip connections where there are any."""
+    """Convolutions with an activation between them, and optional skip connections."""
 
     def __init__(self, layers: Sequence[nn.Module], skips: Sequence[nn.Module], activation: str) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class PlainStack(nn.Module):
 
 
 class PlainGCNII(nn.Module):
-    """GCNII of torch_geometric's convolutions."""
+    """GCNII built from torch_geometric's convolutions."""
 
     def __init__(self, spec: GCNII, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class PlainGCNII(nn.Module):
 
 
 def plain_network(spec: EncoderSpec, inputs: int, outputs: int) -> nn.Module:
-    """What an encoder is, made of torch_geometric's modules."""
+    """The network of an encoder, built from torch_geometric's modules."""
     if isinstance(spec, GCNII):
         return PlainGCNII(spec, inputs, outputs)
     if isinstance(spec, GAT):
@@ -68,17 +68,17 @@ def plain_network(spec: EncoderSpec, inputs: int, outputs: int) -> nn.Module:
         kind = GCNConv if isinstance(spec, GCN) else SAGEConv
         widths = [inputs, *[spec.hidden] * (spec.layers - 1), outputs]
         return PlainStack([kind(a, b) for a, b in pairwise(widths)], [], spec.activation)
-    raise OptionError(f"bench learning: there is no plain version of encoder {spec.kind!r}.")
+    raise OptionError(f"bench learning: encoder {spec.kind!r} has no plain version. Choose gcn, sage, gat or gcnii.")
 
 
 class PlainTraining:
     """Node and edge network of one replica.
 
     Args:
-        recipe: architectures and learning rates; dropout is that of the edge scorer alone.
-        num_states: of a label.
+        recipe: architectures and learning rates; only the edge scorer has dropout.
+        num_states: number of states.
         portions: graphs of each update.
-        task: which label; None where nodes have but one.
+        task: the label to learn; None where nodes have only one.
         device: where to train.
     """
 
@@ -98,7 +98,7 @@ class PlainTraining:
         ]
 
     def epoch(self) -> int:
-        """One update for every portion; says how many."""
+        """One update for every portion; returns their number."""
         for x, arcs, edges, y in self.batches:
             for optimiser in self.optimisers:
                 optimiser.zero_grad()

@@ -1,4 +1,4 @@
-"""`accord bench learning`: how long an update of all replicas takes here, beside one by one with plain PyG modules."""
+"""`accord bench learning`: the time of an update of all replicas, compared with one by one in plain PyG modules."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from accord._memory import peak_memory
+from accord.bench.inference._timing import wait_for
 from accord.bench.learning._plain_networks import PlainTraining
 from accord.datasets import Benchmark, load_benchmark
 from accord.errors import OptionError
@@ -18,15 +19,15 @@ from accord.learning.training import Trainer, kept_memory, product_precision
 from accord.methods import Shape, StructuredProxyNetwork, preset_recipe
 
 ENCODERS = ("sage", "gat", "gcn", "gcnii")
-WARM_EPOCHS = 3  # plain, recorded, replayed
-PLAIN_REPLICAS = 2  # trained one by one; the others are taken to cost as much
+WARM_EPOCHS = 3  # on a GPU: the first is eager, the second records a CUDA graph, the third replays it
+PLAIN_REPLICAS = 2  # trained one by one; the others are assumed to cost the same
 SWEEP_REPLICAS = (1, 4, 16, 64, 121)
 SWEEP_GRAPHS = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LearningCase:
-    """What is measured: the paper's node and edge network for all replicas at once."""
+    """The measured job: the paper's node and edge network for all replicas at once."""
 
     benchmark: str = "ppi-1"
     encoder: str = "sage"
@@ -34,7 +35,7 @@ class LearningCase:
     updates: int = 400
     device: str = "cpu"
     precision: str = "32-true"
-    seconds: float = 5.0  # at most so long is timed, of ours and of plain modules each
+    seconds: float = 5.0  # time limit, for Accord and for plain modules each
 
     def __post_init__(self) -> None:
         if self.encoder not in ENCODERS:
@@ -42,12 +43,12 @@ class LearningCase:
         if self.replicas < 1 or self.updates < 1:
             raise OptionError("bench learning: at least one replica and one update are needed.")
         if self.device == "cuda" and not torch.cuda.is_available():
-            raise OptionError("bench learning: there is no GPU here that torch can use. Choose --device cpu.")
+            raise OptionError("bench learning: torch finds no GPU. Choose --device cpu.")
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Milliseconds an update, and over how many updates they were taken."""
+    """Milliseconds per update, and the number of updates they were averaged over."""
 
     ms: float
     updates: int
@@ -55,7 +56,7 @@ class Timing:
 
 
 def measure_learning(case: LearningCase, compare: bool = True) -> dict[str, Any]:
-    """Time updates of all replicas at once, and of a few one by one with plain modules."""
+    """Time updates of all replicas at once, and of a few replicas one by one with plain modules."""
     bench = load_benchmark(case.benchmark)
     replicas, train = _replicas_and_graphs(bench, case.replicas)
     ours = time_replicas(case, bench, replicas, train)
@@ -85,7 +86,7 @@ def measure_learning(case: LearningCase, compare: bool = True) -> dict[str, Any]
 
 
 def time_replicas(case: LearningCase, bench: Benchmark, replicas: Replicas, train: Sequence[Data]) -> Timing:
-    """Updates of the paper's networks by the package's own loop."""
+    """Updates of the paper's networks in the package's training loop."""
     recipe = preset_recipe("paper", case.encoder, benchmark=case.benchmark)
     training = replace(recipe.training, accelerator=case.device, precision=case.precision)
     shape = Shape(int(train[0].x.shape[1]), bench.num_states, bench.num_tasks)
@@ -111,7 +112,7 @@ def time_replicas(case: LearningCase, bench: Benchmark, replicas: Replicas, trai
 
 
 def time_plain(case: LearningCase, bench: Benchmark, train: Sequence[Data], task: int) -> Timing:
-    """Updates of one replica's networks made of torch_geometric's own modules: see `plain_precision`."""
+    """Updates of one replica's networks built from torch_geometric's own modules."""
     recipe = preset_recipe("paper", case.encoder, benchmark=case.benchmark)
     portions = [[graph] for graph in train] if recipe.training.batch_graphs == 1 else [list(train)]
     plain = PlainTraining(recipe, bench.num_states, portions, task if bench.num_tasks > 1 else None, case.device)
@@ -121,43 +122,43 @@ def time_plain(case: LearningCase, bench: Benchmark, train: Sequence[Data], task
 
 
 def plain_precision(ours: str) -> str:
-    """What plain modules compute in: float32, with tf32 products wherever ours may round as well."""
+    """Precision of plain modules: float32, with tf32 products wherever Accord may round too."""
     return ours if ours == "32-true" else "tf32"
 
 
 def timed(epoch: Callable[[], int], seconds: float, device: str, warm: int) -> tuple[float, int]:
-    """Milliseconds an update and how many were timed; `epoch` makes some and says how many."""
+    """Milliseconds per update and the number of timed updates; `epoch` runs some and returns how many."""
     for _ in range(warm):
         epoch()
-    synchronise(device)
+    wait_for(device)
     start, updates = time.perf_counter(), 0
     while not updates or time.perf_counter() - start < seconds:
         updates += epoch()
-        synchronise(device)
+        wait_for(device)
     return 1e3 * (time.perf_counter() - start) / updates, updates
 
 
-def sweep_learning(case: LearningCase, tell: Callable[[str], None]) -> dict[str, list[dict[str, Any]]]:
-    """How milliseconds an update grow with replicas, and with edges."""
+def sweep_learning(case: LearningCase, report: Callable[[str], None]) -> dict[str, list[dict[str, Any]]]:
+    """Milliseconds per update by number of replicas, and by number of edges."""
     bench = load_benchmark(case.benchmark)
     by_replicas, by_edges = [], []
     for count in [count for count in SWEEP_REPLICAS if count <= case.replicas]:
         replicas, train = _replicas_and_graphs(bench, count)
         timing = time_replicas(case, bench, replicas, train[:1])
         by_replicas.append({"replicas": count, "ms": timing.ms, "peak_bytes": timing.peak_bytes})
-        tell(f"{count} replicas: {timing.ms:.2f} ms an update")
+        report(f"{count} replicas: {timing.ms:.2f} ms per update")
     replicas, train = _replicas_and_graphs(bench, case.replicas)
     for count in SWEEP_GRAPHS:
         graph = side_by_side([train[number % len(train)] for number in range(count)])
         timing = time_replicas(case, bench, replicas, [graph])
         edges = int(graph.num_edges) // 2
         by_edges.append({"edges": edges, "ms": timing.ms, "peak_bytes": timing.peak_bytes})
-        tell(f"{edges} edges: {timing.ms:.2f} ms an update")
+        report(f"{edges} edges: {timing.ms:.2f} ms per update")
     return {"replicas": by_replicas, "edges": by_edges}
 
 
 def side_by_side(graphs: Sequence[Data]) -> Data:
-    """Several graphs as one without edges between them."""
+    """Several graphs as one graph without edges between them."""
     offsets = torch.tensor([0, *(int(graph.num_nodes) for graph in graphs[:-1])]).cumsum(0).tolist()
     return Data(
         x=torch.cat([graph.x for graph in graphs]),
@@ -166,42 +167,16 @@ def side_by_side(graphs: Sequence[Data]) -> Data:
     )
 
 
-def describe(row: dict[str, Any]) -> str:
-    """What was measured, in words: what is extrapolated is said to be."""
-    lines = [
-        f"{row['benchmark']}, {row['encoder']}, {row['replicas']} replicas, {row['precision']} on {row['device_name']}",
-        f"{row['ms_an_update']:.2f} ms an update (mean of {row['updates_measured']})",
-        f"{row['seconds_for_the_job']:.1f} s for {row['updates']} updates"
-        + (", extrapolated" if row["updates_measured"] < row["updates"] else ""),
-    ]
-    if row["peak_bytes"] is not None:
-        lines.append(f"{row['peak_bytes'] / 2**30:.2f} GiB at most")
-    if "ratio" in row:
-        lines.append(
-            f"one by one with plain PyG modules, {row['plain_precision']}: "
-            f"{row['plain_ms_an_update_and_replica']:.2f} ms an update and replica, "
-            f"{row['plain_seconds_for_the_job']:.1f} s for all (extrapolated from {row['plain_updates_measured']} "
-            f"updates of {row['plain_replicas_measured']} replicas); {row['ratio']:.1f} times as long"
-        )
-    return "\n".join(lines)
-
-
 def device_name(device: str) -> str:
-    """The GPU's name, or how many threads the CPU gives."""
+    """The GPU's name, or the number of CPU threads."""
     return torch.cuda.get_device_name() if device == "cuda" else f"CPU, {torch.get_num_threads()} threads"
 
 
-def synchronise(device: str) -> None:
-    """Wait for the GPU, where there is one."""
-    if device == "cuda":
-        torch.cuda.synchronize()
-
-
 def _replicas_and_graphs(bench: Benchmark, count: int) -> tuple[Replicas, list[Data]]:
-    """One replica a label where there are several, else one a seed; and graphs with those labels alone."""
+    """One replica per label where there are several, else one per seed; and graphs with only those labels."""
     if bench.num_tasks == 1:
         return Replicas(tuple(range(1, count + 1))), list(bench.train)
     if count > bench.num_tasks:
-        raise OptionError(f"bench learning: {bench.name} has {bench.num_tasks} labels; give --replicas at most that.")
+        raise OptionError(f"bench learning: {bench.name} has {bench.num_tasks} labels. Give --replicas at most that.")
     graphs = [Data(x=graph.x, edge_index=graph.edge_index, y=graph.y[:, :count]) for graph in bench.train]
     return Replicas((1,), count), graphs

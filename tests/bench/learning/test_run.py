@@ -1,4 +1,4 @@
-"""`accord bench learning` on a small benchmark: figures that hang together, and what a sweep leaves."""
+"""`accord bench learning` on a small benchmark: consistent figures, and the files of a sweep."""
 
 import json
 
@@ -7,7 +7,7 @@ import torch
 from command_line import call, refused
 from torch_geometric.data import Data
 
-from accord.bench.learning import _output as bench_output
+from accord.bench.learning import _report as report
 from accord.bench.learning import _run as bench_learning
 from accord.bench.learning._plain_networks import PlainTraining, plain_network
 from accord.datasets import Benchmark
@@ -66,7 +66,7 @@ def test_plain_training_learns():
     assert float((plain.node(x, arcs).argmax(1) == y).double().mean()) > 0.9
 
 
-def test_figures_hang_together(small):
+def test_figures_are_consistent(small):
     case = bench_learning.LearningCase(encoder="sage", replicas=5, updates=10_000, seconds=0.05)
     row = bench_learning.measure_learning(case)
     assert row["seconds_for_the_job"] == pytest.approx(10 * row["ms_an_update"])
@@ -74,11 +74,11 @@ def test_figures_hang_together(small):
     assert row["ratio"] == pytest.approx(5 * row["plain_ms_an_update_and_replica"] / row["ms_an_update"])
     assert row["plain_precision"] == "32-true"
     assert [bench_learning.plain_precision(ours) for ours in ("tf32", "bf16-mixed")] == ["tf32", "tf32"]
-    text = bench_learning.describe(row)
-    assert "ms an update" in text and text.count("extrapolated") == 2 and "times as long" in text
+    text = report.describe(row)
+    assert "ms per update" in text and text.count("extrapolated") == 2 and "times as long" in text
 
 
-def test_the_command_leaves_a_sweep(small, tmp_path):
+def test_the_command_writes_a_sweep(small, tmp_path):
     arguments = ["--replicas", "5", "--device", "cpu", "--seconds", "0.02", "--no-compare", "--sweep", tmp_path / "out"]
     result = call("bench", "learning", *map(str, arguments))
     assert result.exit_code == 0, result.output
@@ -89,16 +89,16 @@ def test_the_command_leaves_a_sweep(small, tmp_path):
     assert "| 36 |" in (tmp_path / "out" / "learning.md").read_text()
 
 
-def test_growth_on_a_straight_line_reads_as_one():
+def test_linear_growth_gives_ratios_of_one():
     points = [{"edges": size, "ms": 3.0 + 2.0 * size} for size in (1, 10, 50)]
-    table = bench_output.sweep_table({"encoder": "gcn", "benchmark": "b", "device_name": "d"}, {"edges": points})
+    table = report.sweep_table({"encoder": "gcn", "benchmark": "b", "device_name": "d"}, {"edges": points})
     assert table.count("| 1.00 |") == 3 and "over 3 ms + 2 ms x edges" in table
-    fixed, each = bench_output.straight_line([1, 2, 4], [1.0, 4.0, 16.0])
-    assert fixed == 0 and 1 < each < 4, "time that grows faster has no fixed part below 0"
-    assert bench_output.straight_line([4], [2.0]) == (0.0, 0.5)
+    fixed, each = report.straight_line([1, 2, 4], [1.0, 4.0, 16.0])
+    assert fixed == 0 and 1 < each < 4, "the fixed part is never below 0"
+    assert report.straight_line([4], [2.0]) == (0.0, 0.5)
 
 
-def test_what_cannot_be_measured_is_refused(small):
+def test_bad_options_are_refused(small):
     assert "at most that" in refused("bench", "learning", "--replicas", "6", "--device", "cpu")
     assert "is unknown" in refused("bench", "learning", "--encoder", "mlp", "--device", "cpu")
     if not torch.cuda.is_available():

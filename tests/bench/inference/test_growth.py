@@ -7,11 +7,12 @@ import pytest
 import torch
 from rich.console import Console
 
-from accord.bench.inference import _linear as bench_inference_linear
-from accord.bench.inference import _timing as bench_inference_timing
-from accord.bench.inference._linear import exponent, growth_workload, measure_growth, peak_memory
-from accord.bench.inference._memory import resident_bytes
-from accord.bench.inference._run import BenchOptions
+from accord.bench.inference import _machine as machine
+from accord.bench.inference import _timing as timing
+from accord.bench.inference._growth import exponent, measure_growth
+from accord.bench.inference._peak_memory import measure_peak_memory, resident_bytes
+from accord.bench.inference._timing import BenchOptions
+from accord.bench.inference._workloads import growth_workload
 
 
 def test_the_exponent_is_the_slope_of_the_logarithms():
@@ -21,9 +22,9 @@ def test_the_exponent_is_the_slope_of_the_logarithms():
 
 
 def test_growth_is_measured_and_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench_inference_timing, "LEAST_SECONDS", 1e-3)
-    monkeypatch.setattr(bench_inference_timing, "COPYING_SECONDS", 1e-3)
-    monkeypatch.setattr(bench_inference_linear, "MEMORY_BYTES", {"cpu": 2**20})
+    monkeypatch.setattr(timing, "LEAST_SECONDS", 1e-3)
+    monkeypatch.setattr(timing, "COPYING_SECONDS", 1e-3)
+    monkeypatch.setattr(timing, "MEMORY_BYTES", {"cpu": 2**20})
     console = Console(file=io.StringIO())
     shown = measure_growth(BenchOptions(repeats=1, threads=1), tmp_path, console, sizes=(1000, 3000))
     results = json.loads((tmp_path / "linear.json").read_text())
@@ -38,19 +39,19 @@ def test_growth_is_measured_and_written(tmp_path, monkeypatch):
     assert any("Peak memory" in str(part) for part in shown)
 
 
-def test_peak_memory_counts_the_field_and_more():
-    memory = peak_memory(growth_workload(300_000), BenchOptions(threads=1))
+def test_peak_memory_includes_the_field():
+    memory = measure_peak_memory(growth_workload(300_000), BenchOptions(threads=1))
     assert memory["tables_and_messages"] == 18_000_000
     assert memory["peak"] > memory["field"] > 0.5 * 4 * 9 * 300_000
     assert memory["ratio"] == pytest.approx(memory["peak"] / 18_000_000)
 
 
-def test_memory_is_not_measured_where_there_is_none(monkeypatch):
-    monkeypatch.setattr(bench_inference_linear, "available_bytes", lambda device: 10_000)
-    assert "skipped" in peak_memory(growth_workload(1000), BenchOptions())
+def test_memory_is_not_measured_when_too_little_is_free(monkeypatch):
+    monkeypatch.setattr(machine, "available_memory", lambda device: 10_000)
+    assert "skipped" in measure_peak_memory(growth_workload(1000), BenchOptions())
 
 
-def test_resident_memory_counts_what_is_held():
+def test_resident_memory_grows_with_a_tensor():
     before = resident_bytes()
     held = torch.ones(20_000_000)
     assert 60e6 < resident_bytes() - before < 200e6 and held[-1] == 1

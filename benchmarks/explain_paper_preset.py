@@ -21,7 +21,7 @@ from statistics import mean, stdev
 from accord.datasets import load_benchmark
 from accord.evaluation import graph_accuracy, node_accuracy
 from accord.experiments import provenance
-from accord.experiments._paper import Figure, paper_figure
+from accord.experiments._paper import PaperScore, paper_score
 from accord.graphs import GraphBatch
 from accord.learning import CombinationGrid, Replicas, TrainingRun
 from accord.learning.selection import choose_combination
@@ -126,7 +126,7 @@ def table(folder: Path) -> str:
 
 
 def _spn_row(cell: dict, measure: str) -> list[str]:
-    gnn, spn = (paper_figure(measure, method, cell["encoder"], cell["benchmark"]) for method in ("gnn", "spn"))
+    gnn, spn = (paper_score(measure, method, cell["encoder"], cell["benchmark"]) for method in ("gnn", "spn"))
     theirs = [gnn, spn, spn, spn]
     scores = [cell["scores"][name][measure] for name in ("GNN", *COMBINATIONS)]
     ours = [_ours(values, paper) for values, paper in zip(scores, theirs, strict=True)]
@@ -135,18 +135,18 @@ def _spn_row(cell: dict, measure: str) -> list[str]:
 
 def _row(cell: dict, measure: str) -> list[str]:
     method = ALONE[cell["method"]]
-    paper = paper_figure(measure, cell["method"], cell["encoder"], cell["benchmark"])
+    paper = paper_score(measure, cell["method"], cell["encoder"], cell["benchmark"])
     ours = _ours(cell["scores"][method][measure], paper)
     what = [cell["benchmark"], method, cell["encoder"], cell["variant"], str(cell["max_epochs"])]
     return [*what, ours, _theirs(paper)]
 
 
-def _ours(values: list[float], paper: Figure | None) -> str:
+def _ours(values: list[float], paper: PaperScore | None) -> str:
     low = paper is not None and 100 * mean(values) < paper.mean - 2 * paper.deviation
     return f"{100 * mean(values):.1f} ± {100 * stdev(values):.1f}{' ▼' if low else ''}"
 
 
-def _theirs(paper: Figure | None) -> str:
+def _theirs(paper: PaperScore | None) -> str:
     return "" if paper is None else f"{paper.mean:.1f} ± {paper.deviation:.1f}"
 
 

@@ -206,7 +206,7 @@ def reproduce(
     """Run one of the paper's tables again, and write it with the paper's figures beside ours."""
     from accord.app.commands.reproduce import reproduce_table
 
-    chosen = {"benchmarks": benchmark, "encoders": encoder, "presets": preset, "rows": method}
+    chosen = {"benchmarks": benchmark, "encoders": encoder, "presets": preset, "variants": method}
     text = reproduce_table(table, out, chosen, seeds, max_epochs, accelerator, messages())
     output().print(text, markup=False, soft_wrap=True)
 

@@ -1,161 +1,203 @@
-"""Every row of the paper's tables on the citation sets, and peers that users know, each trained by its own method."""
+"""The table of methods on the citation sets: every method of the paper, its variants, and common baselines."""
 
 import shutil
-import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from statistics import mean
+from typing import Any
 
-from accord.datasets import load_benchmark
-from accord.experiments._announce import Announce, silence
-from accord.experiments._choices import check_choices
-from accord.experiments._comparison import measure
-from accord.experiments._methods_table import methods_table
-from accord.experiments._paper import SETS
-from accord.experiments._provenance import provenance
-from accord.experiments._result import Result, Row, read_results
-from accord.graphs import GraphBatch
-from accord.learning import Replicas, Report, TrainingRun
-from accord.methods import METHODS, Shape, preset_features, recipe_to_config
+from accord._files import write_text
+from accord.experiments._citation import CITATION_ENCODERS, run_comparison, write_citation_table
+from accord.experiments._paper import CITATION_SETS, PaperScore, paper_score
+from accord.experiments._results import Result, file_stem, markdown_table, percent, read_results
+from accord.experiments._runner import PRESETS, SEEDS, Announce, check_choices, run_experiment, silence
+from accord.methods import Recipe, preset_recipe
 
 CONSISTENCY = 1.0  # weight of the appendix's penalty, which the paper does not give
+METHODS_ENCODERS = ("gat", "gcnii", "unet")
+MEASURE_TITLES = {"graph": "Graph accuracy", "node": "Node accuracy"}
+FAR = 2.0  # standard deviations of the paper; a cell further below the paper's is marked
 
+INTRODUCTION = """# Citation sets: all methods
 
-ROWS: dict[str, Row] = {
-    "mlp": Row("MLP, no graph", "gnn", "mlp"),
-    "gnn": Row("GNN", "gnn"),
-    "smooth": Row("GNN, smoothed", "smooth"),
-    "crf-linear": Row("CRF, linear", "crf", "linear"),
-    "crf": Row("CRF, maximin game", "crf"),
-    "crf-pl": Row("CRF, pseudolikelihood", "crf", changes={"objective": "pseudolikelihood"}),
-    "gmnn": Row("GMNN", "gmnn"),
-    "spn": Row("SPN", "spn"),
-    "spn-shared": Row("SPN, one shared encoder", "spn", changes={"shared": True}),
-    "spn-constrained": Row("SPN, consistency penalty", "spn", changes={"consistency": CONSISTENCY}),
-    "spn-refined": Row("SPN, refined", "spn", refine=True),
-}
-ENCODERS, PRESETS = ("gat", "gcnii", "unet"), ("accord", "paper")
+Written by `accord reproduce methods`. Test accuracy in percent, mean ± standard deviation over seeds, with the paper's
+figures (ten seeds). ▼ marks a cell more than two of the paper's standard deviations below the paper. All choices were
+made on validation data; test graphs are scored once. The json files hold recipes, seeds, versions and hardware.
 
-INTRODUCTION = """# Citation sets: every method
-
-Written by `accord reproduce methods`. Test accuracy in percent, mean ± standard deviation over seeds, the paper's (ten
-seeds) beside ours; ▼ marks a cell more than two of the paper's standard deviations below it. All choices were made on
-validation data; test graphs are looked at once. Recipes, seeds, versions and hardware are in the json files.
+The cells of GNN and SPN with GAT and GCNII are those of [results/citation](../citation/README.md): one training run
+gives both, and it is stored there only.
 
 """
 
 
-def run_row(
-    row: str,
-    benchmark: str,
-    encoder: str,
-    preset: str = "accord",
-    seeds: Sequence[int] = (1, 2, 3, 4, 5),
-    max_epochs: int | None = None,
-    accelerator: str = "auto",
-    folder: Path | None = None,
-    report: Report | None = None,
-) -> Result:
-    """Train one row, all seeds side by side; look at the test graphs once, at the end.
+@dataclass(frozen=True)
+class MethodVariant:
+    """A row of the table: a method, and how its recipe differs from the preset's.
+
+    Attributes:
+        title: name in the table.
+        method: name of the method.
+        encoder: its only encoder; None for any.
+        refine: whether an SPN is refined.
+        changes: fields of the recipe.
+    """
+
+    title: str
+    method: str
+    encoder: str | None = None
+    refine: bool = False
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def recipe(self, preset: str, encoder: str, benchmark: str) -> Recipe:
+        """The preset's recipe with the changes."""
+        found = preset_recipe(preset, encoder, benchmark=benchmark, method=self.method, refine=self.refine)
+        return replace(found, **self.changes)
+
+
+VARIANTS: dict[str, MethodVariant] = {
+    "mlp": MethodVariant("MLP, no graph", "gnn", "mlp"),
+    "gnn": MethodVariant("GNN", "gnn"),
+    "smooth": MethodVariant("GNN, smoothed", "smooth"),
+    "crf-linear": MethodVariant("CRF, linear", "crf", "linear"),
+    "crf": MethodVariant("CRF, maximin game", "crf"),
+    "crf-pl": MethodVariant("CRF, pseudolikelihood", "crf", changes={"objective": "pseudolikelihood"}),
+    "gmnn": MethodVariant("GMNN", "gmnn"),
+    "spn": MethodVariant("SPN", "spn"),
+    "spn-shared": MethodVariant("SPN, one shared encoder", "spn", changes={"shared": True}),
+    "spn-constrained": MethodVariant("SPN, consistency penalty", "spn", changes={"consistency": CONSISTENCY}),
+    "spn-refined": MethodVariant("SPN, refined", "spn", refine=True),
+}
+IN_PAPER = ("gnn", "crf-linear", "crf", "gmnn", "spn")  # the paper's tables have these; other variants are not compared
+
+
+def run_variant(variant: str, benchmark: str, encoder: str, preset: str = "accord", **options: Any) -> Result:
+    """Train one variant and score it on the test graphs.
 
     Args:
-        row: name in ROWS.
+        variant: name in VARIANTS.
         benchmark: a citation set.
-        encoder: name of the encoder; rows that have their own ignore it.
+        encoder: name of the encoder; ignored by variants that have their own.
         preset: "accord" or "paper".
-        seeds: one replica each.
-        max_epochs: None for the preset's.
-        accelerator: "auto", "cpu" or "cuda".
-        folder: where to keep a checkpoint, to go on after an interruption.
-        report: called with a row of numbers at every look at validation data.
+        options: seeds, max_epochs, accelerator, folder and report, as of `run_experiment`.
     """
-    encoder = ROWS[row].encoder or encoder
-    features = preset_features(preset, benchmark)
-    bench = load_benchmark(benchmark, features=features)
-    recipe = ROWS[row].recipe(preset, encoder, benchmark)
-    training = replace(recipe.training, accelerator=accelerator)
-    recipe = replace(recipe, training=replace(training, max_epochs=max_epochs) if max_epochs else training)
-    begin = time.perf_counter()
-    model = METHODS[ROWS[row].method](recipe, bench.level).fit(
-        TrainingRun(bench.train, bench.val, folder, report),
-        Shape(bench.num_features, bench.num_states),
-        Replicas(tuple(seeds)),
+    chosen = VARIANTS[variant]
+    encoder = chosen.encoder or encoder
+    recipe = chosen.recipe(preset, encoder, benchmark)
+    return run_experiment(
+        chosen.method,
+        recipe,
+        benchmark,
+        encoder,
+        preset,
+        lambda model, test: {variant: model.labels(test)},
+        **options,
     )
-    seconds = time.perf_counter() - begin
-    device = next(iter(model.tensors().values())).device
-    test = GraphBatch.collate(bench.test).to(device)
-    return Result(
-        row=row,
-        benchmark=benchmark,
-        features=features or "the benchmark's",
-        encoder=encoder,
-        preset=preset,
-        seeds=tuple(seeds),
-        scores=measure(model.labels(test), test, bench),
-        seconds=seconds,
-        recipe=recipe_to_config(recipe),
-        provenance=provenance(device),
-    )
+
+
+def is_comparison(variant: str, encoder: str) -> bool:
+    """Whether a cell belongs to the citation table, which trains GNN and SPN together."""
+    return variant in ("gnn", "spn") and encoder in CITATION_ENCODERS
 
 
 def reproduce_methods(
     folder: Path,
-    benchmarks: Sequence[str] = SETS,
-    encoders: Sequence[str] = ENCODERS,
+    benchmarks: Sequence[str] = CITATION_SETS,
+    encoders: Sequence[str] = METHODS_ENCODERS,
     presets: Sequence[str] = PRESETS,
-    rows: Sequence[str] = tuple(ROWS),
-    seeds: Sequence[int] = (1, 2, 3, 4, 5),
+    variants: Sequence[str] = tuple(VARIANTS),
+    seeds: Sequence[int] = SEEDS,
     max_epochs: int | None = None,
     accelerator: str = "auto",
     announce: Announce = silence,
 ) -> str:
-    """Run what is asked for and is not stored yet, store each result as it comes, and write the table of all.
+    """Run the requested cells that are not stored yet, store each result, and write the table of everything stored.
 
     Args:
-        folder: where results go; those that are there already are kept and shown.
-        benchmarks: which data sets.
-        encoders: which encoders.
-        presets: which presets.
-        rows: names in ROWS.
+        folder: where results are stored; cells of the citation table go to the folder "citation" beside it.
+        benchmarks: names of data sets.
+        encoders: names of encoders.
+        presets: names of presets.
+        variants: names in VARIANTS.
         seeds: one replica each.
         max_epochs: None for the presets'.
         accelerator: "auto", "cpu" or "cuda".
-        announce: called with the name of the job, and with a row at every look at validation data.
+        announce: called with the name of each job, and with the numbers of each evaluation.
     """
-    known = {"benchmark": (benchmarks, SETS), "encoder": (encoders, ENCODERS), "preset": (presets, PRESETS)}
-    check_choices("methods", {**known, "method": (rows, tuple(ROWS))}, "is not in this table")
+    known = {
+        "benchmark": (benchmarks, CITATION_SETS),
+        "encoder": (encoders, METHODS_ENCODERS),
+        "preset": (presets, PRESETS),
+    }
+    check_choices("methods", {**known, "method": (variants, tuple(VARIANTS))})
     jobs = dict.fromkeys(
-        (preset, benchmark, row, ROWS[row].encoder or encoder)
+        (preset, benchmark, variant, VARIANTS[variant].encoder or encoder)
         for preset in presets
         for benchmark in benchmarks
-        for row in rows
+        for variant in variants
         for encoder in encoders
     )
-    for preset, benchmark, row, encoder in jobs:
-        job = f"{preset} {benchmark} {row} {encoder}"
-        stem = f"{preset}-{benchmark.rstrip('*')}-{row}-{encoder}"
+    options: dict[str, Any] = {"seeds": seeds, "max_epochs": max_epochs, "accelerator": accelerator}
+    for preset, benchmark, variant, encoder in jobs:
+        if is_comparison(variant, encoder):
+            home = _citation_folder(folder)
+            if not (home / f"{file_stem(preset, benchmark, encoder)}.json").is_file():
+                run_comparison(home, benchmark, encoder, preset, announce, **options)
+                write_citation_table(home)
+            continue
+        stem = file_stem(preset, benchmark, variant, encoder)
         if (folder / f"{stem}.json").is_file():
             continue
+        job = f"{preset} {benchmark} {variant} {encoder}"
         announce(job, None)
         unfinished = folder / f"unfinished-{stem}"
-        result = run_row(
-            row, benchmark, encoder, preset, seeds, max_epochs, accelerator, unfinished, partial(announce, job)
+        result = run_variant(
+            variant, benchmark, encoder, preset, folder=unfinished, report=partial(announce, job), **options
         )
-        result.write(folder)
-        shutil.rmtree(unfinished, ignore_errors=True)  # a run that ended at once left none
+        result.write(folder / f"{stem}.json")
+        shutil.rmtree(unfinished, ignore_errors=True)  # a run without epochs leaves none
     return write_methods_table(folder)
 
 
+def _citation_folder(folder: Path) -> Path:
+    return folder.parent / "citation"
+
+
 def write_methods_table(folder: Path) -> str:
-    """The table of all stored results, also as README.md beside them."""
-    found = read_results(folder)
-    text = "\n".join(
-        f"## Preset `{preset}`\n\n{methods_table(own, ROWS)}" for preset in PRESETS if (own := _of(found, preset))
-    )
-    (folder / "README.md").write_text(INTRODUCTION + text)
+    """The table of all stored results, also written to README.md beside them."""
+    shared = [result for result in read_results(_citation_folder(folder)) if result.encoder in METHODS_ENCODERS]
+    found = [*read_results(folder), *shared]
+    by_preset = {preset: [result for result in found if result.preset == preset] for preset in PRESETS}
+    text = "\n".join(f"## Preset `{preset}`\n\n{methods_table(own)}" for preset, own in by_preset.items() if own)
+    write_text(folder / "README.md", INTRODUCTION + text)
     return text
 
 
-def _of(results: Sequence[Result], preset: str) -> list[Result]:
-    return [result for result in results if result.preset == preset]
+def methods_table(results: Sequence[Result]) -> str:
+    """A table for each measure: a line for each variant and encoder, two columns for each data set."""
+    return "\n".join(f"### {title}\n\n{_measure_table(results, name)}\n" for name, title in MEASURE_TITLES.items())
+
+
+def _measure_table(results: Sequence[Result], measure: str) -> str:
+    cells = {
+        (variant, result.encoder, result.benchmark): scores[measure]
+        for result in results
+        for variant, scores in result.scores.items()
+    }
+    lines = []
+    for variant, what in VARIANTS.items():
+        for encoder in sorted({key[1] for key in cells if key[0] == variant}):
+            line = [what.title, encoder]
+            for benchmark in CITATION_SETS:
+                paper = paper_score(measure, what.method, encoder, benchmark) if variant in IN_PAPER else None
+                line += [_cell(cells.get((variant, encoder, benchmark)), paper), "" if paper is None else str(paper)]
+            lines.append(line)
+    return markdown_table(["method", "encoder", *(head for name in CITATION_SETS for head in (name, "paper"))], lines)
+
+
+def _cell(values: Sequence[float] | None, paper: PaperScore | None) -> str:
+    if values is None:
+        return "-"
+    low = paper is not None and 100 * mean(values) < paper.mean - FAR * paper.deviation
+    return f"{percent(values)}{' ▼' if low else ''}"

@@ -1,69 +1,59 @@
-"""The PPI table: all 121 labels as replicas of one program, GNN against SPN, one seed after the other."""
+"""The PPI table: all 121 labels as replicas of one training run, GNN and SPN, one seed after another."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
+from statistics import mean
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from accord._files import write_text
 from accord.datasets import load_benchmark
 from accord.errors import OptionError
 from accord.evaluation import micro_f1, node_accuracy
-from accord.experiments._announce import Announce, silence
-from accord.experiments._choices import check_choices
-from accord.experiments._paper import PPI_SETS
-from accord.experiments._ppi_result import PPIResult, read_ppi_result
-from accord.experiments._ppi_table import ppi_table
+from accord.experiments._paper import PPI_SETS, paper_ppi_score
 from accord.experiments._provenance import provenance
+from accord.experiments._results import Result, Scores, markdown_table, percent, read_result
+from accord.experiments._runner import SEEDS, Announce, check_choices, silence
 from accord.graphs import GraphBatch
 from accord.learning import Replicas, Report, TrainingRun
 from accord.learning.selection import FieldChoice, choose_combination
-from accord.methods import (
-    DENSE_GRID,
-    Shape,
-    SPNRecipe,
-    StructuredProxyNetwork,
-    preset_recipe,
-    recipe_to_config,
-)
+from accord.methods import DENSE_GRID, Shape, SPNRecipe, StructuredProxyNetwork, preset_recipe, recipe_to_config
 
-ENCODERS, PRESETS = ("gcn", "sage", "gat", "gcnii"), ("paper",)
-EPOCHS = 200  # networks have fitted their training graphs long before
-LOOK_EVERY, PATIENCE = 10, 5  # epochs between looks; looks without improvement after which a label leaves the batch
-PRECISION, GPU_PRECISION = "tf32", {"gat": "bf16-mixed"}  # as accurate (results/replicas)
+PPI_ENCODERS, PPI_PRESETS = ("gcn", "sage", "gat", "gcnii"), ("paper",)
+PPI_EPOCHS = 200  # the networks fit their training graphs long before
+EVALUATE_EVERY, PATIENCE = 10, 5  # epochs between evaluations; evaluations without improvement until a label stops
+PRECISION, GPU_PRECISION = "tf32", {"gat": "bf16-mixed"}  # as accurate as float32 (results/replicas)
+MEASURE_TITLES = {"accuracy": "Accuracy", "f1": "Micro-F1"}
 
-INTRODUCTION = """# PPI: all labels at once, GNN against the SPN built on it
+INTRODUCTION = """# PPI: all labels at once, GNN and SPN
 
 Written by `accord reproduce ppi`. Test accuracy and micro-F1 over all 121 labels in percent, mean ± standard deviation
-over seeds. **The labels are rebuilt** (a close reconstruction of the benchmark's, whose graphs and features are
-original), so figures show the pattern and are not the paper's, which stand beside them for that pattern. Sizes and
-rates are those of preset `paper`, {epochs} epochs, one graph an update; a label whose networks have not improved on
-validation data for {patience} epochs stops. *SPN*: the appendix's sharpness of 10; *picked*: sharpness and power
-picked for each label on validation data, as the authors' code picks sharpness. GNN and SPN share the node network. ▲
-marks an SPN above its GNN, ▼ one below, by the mean over seeds.
+over seeds. **The labels are rebuilt**: they are a close reconstruction of the benchmark's; graphs and features are
+original. Compare the pattern with the paper's figures, not the numbers. Sizes and rates are those of preset `paper`,
+{epochs} epochs, one graph per update; a label stops when its networks have not improved on validation data for
+{patience} epochs. *SPN* uses the appendix's sharpness of 10. *SPN, picked* picks sharpness and power for each label on
+validation data, as the authors' code picks sharpness. GNN and SPN share the node network. ▲ marks an SPN above its GNN,
+▼ one below, by the mean over seeds.
 
-Why a sharpness of 10 falls short here: a node has some twenty edges, and the table of each repeats what is known of the
-node. So sharpened, they outvote the node network whatever it says; flattened, they correct it.
+A sharpness of 10 falls short here because a node has about twenty edges, and the table of each edge repeats what is
+known about the node. Sharpened, they outvote the node network; flattened, they correct it.
 
 """
 
 
-def run_ppi(
-    benchmark: str,
-    encoder: str,
-    seed: int,
-    recipe: SPNRecipe,
-    report: Report | None = None,
-) -> PPIResult:
-    """Train all labels of one seed side by side; look at the test graphs once, at the end."""
+def run_ppi(benchmark: str, encoder: str, seed: int, recipe: SPNRecipe, report: Report | None = None) -> Result:
+    """Train all labels of one seed side by side, and test once at the end."""
     bench = load_benchmark(benchmark)
     tasks = bench.num_tasks
     shape, replicas = Shape(bench.num_features, bench.num_states, tasks), Replicas((seed,), tasks)
-    model = StructuredProxyNetwork(recipe, bench.level).fit(
-        TrainingRun(bench.train, bench.val, report=report), shape, replicas
-    )
+    run = TrainingRun(bench.train, bench.val, report=report)
+    model = StructuredProxyNetwork(recipe, bench.level).fit(run, shape, replicas)
     device = model.device
     val, test = (GraphBatch.collate(part).to(device, torch.float32) for part in (bench.val, bench.test))
     assert val.y is not None and test.y is not None
@@ -73,18 +63,19 @@ def run_ppi(
     truth = replicas.targets(test.y)
     node, edge = model.logits(test)
 
-    def solved(chosen: FieldChoice) -> Tensor:
+    def solve(chosen: FieldChoice) -> Tensor:
         return chosen.labels(chosen.field(node, edge, test.topology), model.damping)
 
-    return PPIResult(
+    return Result(
         benchmark=benchmark,
         encoder=encoder,
         preset="paper",
-        seeds=[seed],
+        features="the benchmark's",
+        seeds=(seed,),
         scores={
             "gnn": measure_tasks(node.argmax(-1), truth),
-            "spn": measure_tasks(solved(model.chosen), truth),
-            "picked": measure_tasks(solved(picked), truth),
+            "spn": measure_tasks(solve(model.chosen), truth),
+            "picked": measure_tasks(solve(picked), truth),
         },
         picked_from=asdict(DENSE_GRID),
         recipe=recipe_to_config(recipe),
@@ -98,8 +89,8 @@ def ppi_recipe(encoder: str, benchmark: str, max_epochs: int | None = None, acce
     on_gpu = accelerator != "cpu" and torch.cuda.is_available()
     training = replace(
         recipe.training,
-        max_epochs=max_epochs or EPOCHS,
-        evaluate_every=LOOK_EVERY,
+        max_epochs=max_epochs or PPI_EPOCHS,
+        evaluate_every=EVALUATE_EVERY,
         patience=PATIENCE,
         precision=GPU_PRECISION.get(encoder, PRECISION) if on_gpu else PRECISION,
         accelerator=accelerator,
@@ -107,60 +98,87 @@ def ppi_recipe(encoder: str, benchmark: str, max_epochs: int | None = None, acce
     return replace(recipe, training=training)
 
 
-def measure_tasks(labels: Tensor, truth: Tensor) -> dict[str, list[float]]:
+def measure_tasks(labels: Tensor, truth: Tensor) -> Scores:
     """Accuracy and micro-F1 of labels [tasks, nodes], all tasks counted together."""
     flat, known = labels.flatten(), truth.flatten()
     return {"accuracy": [float(node_accuracy(flat, known))], "f1": [float(micro_f1(flat, known))]}
 
 
+def same_experiment(stored: Result, recipe: SPNRecipe) -> bool:
+    """Whether a stored result has this recipe and these candidates, on whatever device it was computed."""
+    asked: dict[str, Any] = json.loads(json.dumps({"recipe": recipe_to_config(recipe), "grid": asdict(DENSE_GRID)}))
+    asked["recipe"]["training"]["accelerator"] = stored.recipe["training"]["accelerator"]
+    # Older results name no method, and their recipes also hold the fields of other methods.
+    kept = {"method": recipe.method} | {key: stored.recipe[key] for key in asked["recipe"] if key in stored.recipe}
+    return asked == {"recipe": kept, "grid": stored.picked_from}
+
+
 def reproduce_ppi(
     folder: Path,
     benchmarks: Sequence[str] = ("ppi-1", "ppi-2"),
-    encoders: Sequence[str] = ENCODERS,
-    presets: Sequence[str] = PRESETS,
-    seeds: Sequence[int] = (1, 2, 3, 4, 5),
+    encoders: Sequence[str] = PPI_ENCODERS,
+    presets: Sequence[str] = PPI_PRESETS,
+    seeds: Sequence[int] = SEEDS,
     max_epochs: int | None = None,
     accelerator: str = "auto",
     announce: Announce = silence,
 ) -> str:
-    """Run what is asked for and is not stored yet, store each seed as it comes, and write the table of all.
+    """Run the requested seeds that are not stored yet, store each, and write the table of everything stored.
 
     Args:
-        folder: where results go; those that are there already are kept and shown.
-        benchmarks: which data sets.
-        encoders: which encoders.
-        presets: "paper" alone.
-        seeds: one after the other: each is 121 replicas.
-        max_epochs: None for EPOCHS.
+        folder: where results are stored; the table includes those that are there already.
+        benchmarks: names of data sets.
+        encoders: names of encoders.
+        presets: only "paper".
+        seeds: one after another, since each is 121 replicas.
+        max_epochs: None for PPI_EPOCHS.
         accelerator: "auto", "cpu" or "cuda".
-        announce: called with the name of the job, and with a row at every look at validation data.
+        announce: called with the name of each job, and with the numbers of each evaluation.
     """
-    known = {"benchmark": (benchmarks, PPI_SETS), "encoder": (encoders, ENCODERS), "preset": (presets, PRESETS)}
-    check_choices("ppi", known, "is not in this table")
-    folder.mkdir(parents=True, exist_ok=True)
-    for benchmark in benchmarks:
-        for encoder in encoders:
-            path = folder / f"{benchmark}-{encoder}.json"
-            for seed in seeds:
-                stored = read_ppi_result(path)
-                if stored is not None and seed in stored.seeds:
-                    continue
-                recipe = ppi_recipe(encoder, benchmark, max_epochs, accelerator)
-                if stored is not None and not stored.came_of(recipe, DENSE_GRID):
-                    raise OptionError(f"{path}: holds seeds of another recipe. Choose another folder, or remove it.")
-                job = f"{benchmark} {encoder} seed {seed}"
-                announce(job, None)
-                found = run_ppi(benchmark, encoder, seed, recipe, report=partial(announce, job))
-                (found if stored is None else stored.followed_by(found)).write(path)
+    check_choices(
+        "ppi",
+        {
+            "benchmark": (benchmarks, PPI_SETS),
+            "encoder": (encoders, PPI_ENCODERS),
+            "preset": (presets, PPI_PRESETS),
+        },
+    )
+    for benchmark, encoder, seed in product(benchmarks, encoders, seeds):
+        path = folder / f"{benchmark}-{encoder}.json"
+        stored = read_result(path) if path.is_file() else None
+        if stored is not None and seed in stored.seeds:
+            continue
+        recipe = ppi_recipe(encoder, benchmark, max_epochs, accelerator)
+        if stored is not None and not same_experiment(stored, recipe):
+            raise OptionError(f"{path}: holds seeds of another recipe. Choose another folder, or remove it.")
+        job = f"{benchmark} {encoder} seed {seed}"
+        announce(job, None)
+        found = run_ppi(benchmark, encoder, seed, recipe, report=partial(announce, job))
+        (found if stored is None else stored.with_more_seeds(found)).write(path)
     return write_ppi_table(folder)
 
 
 def write_ppi_table(folder: Path) -> str:
-    """The table of all stored results, also as README.md beside them."""
-    found = [result for path in sorted(folder.glob("ppi-*.json")) if (result := read_ppi_result(path)) is not None]
-    order = {name: place for place, name in enumerate(ENCODERS)}
-    table = ppi_table(sorted(found, key=lambda result: (PPI_SETS.index(result.benchmark), order[result.encoder])))
+    """The table of all stored results, also written to README.md beside them."""
+    found = [read_result(path) for path in folder.glob("ppi-*.json")]
+    found.sort(key=lambda result: (PPI_SETS.index(result.benchmark), PPI_ENCODERS.index(result.encoder)))
+    table = "\n".join(f"## {title}\n\n{_measure_table(found, name)}\n" for name, title in MEASURE_TITLES.items())
     epochs = sorted({result.recipe["training"]["max_epochs"] for result in found})
-    said = INTRODUCTION.format(epochs=" or ".join(map(str, epochs)), patience=LOOK_EVERY * PATIENCE)
-    (folder / "README.md").write_text(said + table)
+    introduction = INTRODUCTION.format(epochs=" or ".join(map(str, epochs)), patience=EVALUATE_EVERY * PATIENCE)
+    write_text(folder / "README.md", introduction + table)
     return table
+
+
+def _measure_table(results: Sequence[Result], measure: str) -> str:
+    lines = []
+    for result in results:
+        gnn = result.scores["gnn"][measure]
+        ours = [percent(gnn, 2), *(_cell(result.scores[way][measure], gnn) for way in ("spn", "picked"))]
+        paper = [paper_ppi_score(measure, method, result.encoder, result.benchmark) for method in ("gnn", "spn")]
+        lines.append([result.benchmark, result.encoder, str(len(result.seeds)), *ours, *map(str, paper)])
+    return markdown_table(["data", "encoder", "seeds", "GNN", "SPN", "SPN, picked", "paper: GNN", "paper: SPN"], lines)
+
+
+def _cell(values: Sequence[float], gnn: Sequence[float]) -> str:
+    gap = mean(values) - mean(gnn)
+    return f"{percent(values, 2)}{' ▲' if gap > 0 else ' ▼' if gap < 0 else ''}"

@@ -1,83 +1,127 @@
-"""The table of all methods: each row runs, is stored, and stands beside the paper's figure."""
+"""The table of methods: each variant runs, is stored once, and is compared with the paper."""
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from accord.errors import InputError, OptionError
 from accord.experiments import (
-    ROWS,
+    VARIANTS,
+    _citation,
     read_results,
     reproduce_convergence,
     reproduce_methods,
     reproduce_run_time,
-    run_row,
+    run_variant,
 )
 from accord.experiments import _run_time as run_time
-from accord.experiments._methods_table import methods_table
-from accord.experiments._paper import paper_figure
+from accord.experiments._methods import is_comparison, methods_table
+from accord.experiments._paper import paper_score
+from accord.experiments._results import file_stem
 
 pytestmark = pytest.mark.data("planetoid_citeseer.npz")
+STORED = Path(__file__).parents[2] / "results"
 
 
 @pytest.fixture(scope="module")
 def results():
-    return {row: run_row(row, "citeseer*", "gcn", "accord", (1, 2), 1, "cpu") for row in ROWS}
+    options = {"seeds": (1, 2), "max_epochs": 1, "accelerator": "cpu"}
+    return {variant: run_variant(variant, "citeseer*", "gcn", "accord", **options) for variant in VARIANTS}
 
 
-def test_every_row_runs(results):
-    for row, result in results.items():
-        assert set(result.scores) == {"graph", "node", "node_unseen"}
-        assert all(len(values) == 2 and 0 <= min(values) for values in result.scores.values())
-        assert result.encoder == (ROWS[row].encoder or "gcn")
+def write(results, folder):
+    for variant, result in results.items():
+        result.write(folder / f"{file_stem(result.preset, result.benchmark, variant, result.encoder)}.json")
+
+
+def test_every_variant_runs(results):
+    for variant, result in results.items():
+        (scores,) = result.scores.values()
+        assert list(result.scores) == [variant] and set(scores) == {"graph", "node", "node_unseen"}
+        assert all(len(values) == 2 and 0 <= min(values) for values in scores.values())
+        assert result.encoder == (VARIANTS[variant].encoder or "gcn")
     assert results["spn-refined"].recipe["refinement"] and not results["spn"].recipe["refinement"]
     assert results["crf-pl"].recipe["objective"] == "pseudolikelihood"
     assert results["crf-linear"].recipe["edge_encoder"]["kind"] == "identity"
     assert results["spn-shared"].recipe["shared"] and results["spn-constrained"].recipe["consistency"] > 0
 
 
-def test_results_are_stored_once_and_shown_with_the_papers(results, tmp_path):
-    for result in results.values():
-        result.write(tmp_path)
-    assert {result.row for result in read_results(tmp_path)} == set(ROWS)
+def test_stored_results_are_not_run_again_and_are_compared_with_the_paper(results, tmp_path):
+    write(results, tmp_path / "methods")
+    assert {way for result in read_results(tmp_path / "methods") for way in result.scores} == set(VARIANTS)
     jobs = []
     text = reproduce_methods(
-        tmp_path, ["citeseer*"], ["gat"], ["accord"], ["crf-linear"], announce=lambda job, row: jobs.append(job)
+        tmp_path / "methods",
+        ["citeseer*"],
+        ["gat"],
+        ["accord"],
+        ["crf-linear"],
+        announce=lambda job, row: jobs.append(job),
     )
-    assert jobs == []  # what is stored is not run again
-    row = next(line for line in text.splitlines() if line.startswith("| CRF, linear"))
-    assert "40.6 ± 0.8" in row and "▼" in row  # one epoch is not enough
-    assert (tmp_path / "README.md").read_text().startswith("# Citation sets: every method")
+    assert jobs == []
+    line = next(line for line in text.splitlines() if line.startswith("| CRF, linear"))
+    assert "40.6 ± 0.8" in line and "▼" in line  # one epoch is not enough
+    assert (tmp_path / "methods" / "README.md").read_text().startswith("# Citation sets: all methods")
 
 
-def test_variants_are_not_held_against_the_papers_row(results):
-    table = methods_table([replace(results[row], encoder="gat") for row in ("spn-shared", "spn")], ROWS)
+def test_gnn_and_spn_are_trained_once_for_both_tables(results, tmp_path, monkeypatch):
+    ran = []
+
+    def compare(benchmark, encoder, preset, **options):
+        ran.append((benchmark, encoder, preset))
+        both = {way: results[way].scores[way] for way in ("gnn", "spn")}
+        return replace(results["spn"], encoder=encoder, scores=both)
+
+    monkeypatch.setattr(_citation, "compare", compare)
+    chosen = (["citeseer*"], ["gat"], ["accord"], ["gnn", "spn"])
+    text = reproduce_methods(tmp_path / "methods", *chosen)
+    assert text == reproduce_methods(tmp_path / "methods", *chosen)
+    assert ran == [("citeseer*", "gat", "accord")]
+    assert not list((tmp_path / "methods").glob("*.json"))
+    assert [path.name for path in (tmp_path / "citation").glob("*.json")] == ["accord-citeseer-gat.json"]
+    assert "| GNN | gat |" in text and "| SPN | gat |" in text
+    assert "| citeseer* | gat | accord | 2 |" in (tmp_path / "citation" / "README.md").read_text()
+    assert is_comparison("spn", "gat") and not is_comparison("spn", "unet") and not is_comparison("crf", "gat")
+
+
+def test_committed_tables_of_methods_and_citation_show_the_same_cells():
+    for result in read_results(STORED / "methods"):
+        assert not any(is_comparison(variant, result.encoder) for variant in result.scores), "stored twice"
+    text = (STORED / "methods" / "README.md").read_text()
+    cell = next(line for line in text.splitlines() if line.startswith("| GNN | gcnii |")).split(" | ")[6]
+    home = (STORED / "citation" / "README.md").read_text()
+    assert f"| pubmed* | gcnii | accord | 5 | {cell} |" in home
+
+
+def test_variants_are_not_compared_with_the_papers_method(results):
+    table = methods_table([replace(results[variant], encoder="gat") for variant in ("spn-shared", "spn")])
     lines = table.splitlines()
-    shared, plain = (next(line for line in lines if line.startswith(row)) for row in ("| SPN, one shared", "| SPN |"))
+    shared, plain = (next(line for line in lines if line.startswith(head)) for head in ("| SPN, one shared", "| SPN |"))
     assert "±" in shared and "49.0" not in shared and "49.0" in plain  # the paper's SPN-GAT
-    assert paper_figure("graph", "spn", "gat", "cora*").mean == 58.78
-    assert paper_figure("node", "gmnn", "gat", "pubmed*").mean == 78.00
-    assert paper_figure("graph", "smooth", "gat", "cora*") is None
+    assert paper_score("graph", "spn", "gat", "cora*").mean == 58.78
+    assert paper_score("node", "gmnn", "gat", "pubmed*").mean == 78.00
+    assert paper_score("graph", "smooth", "gat", "cora*") is None
 
 
 @pytest.mark.parametrize(
     ("run", "options", "message"),
     [
-        (reproduce_methods, {"rows": ["svm"]}, "method 'svm' is not in this table"),
+        (reproduce_methods, {"variants": ["svm"]}, "method 'svm' is not in this table"),
         (reproduce_methods, {"benchmarks": ["ppi"]}, "benchmark 'ppi' is not in this table"),
-        (reproduce_run_time, {"encoders": ["unet"]}, "encoder 'unet' is not timed"),
-        (reproduce_convergence, {"presets": ["mine"]}, "preset 'mine' is not drawn"),
+        (reproduce_run_time, {"encoders": ["unet"]}, "encoder 'unet' is not in this table"),
+        (reproduce_convergence, {"presets": ["mine"]}, "preset 'mine' is not in this table"),
     ],
 )
-def test_what_a_table_does_not_have_is_refused(run, options, message, tmp_path):
+def test_unknown_names_are_refused(run, options, message, tmp_path):
     with pytest.raises(OptionError, match=message):
         run(tmp_path, **options)
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Methods whose epochs take a known time on a clock of their own, and a second of set-up."""
+    """Methods whose epochs take a known time on a simulated clock, with a second of set-up."""
     now, cost = [0.0], {"gnn": 0.5, "spn": 1.0, "crf": 1.5}
 
     def method(name):
@@ -92,29 +136,29 @@ def clock(monkeypatch):
 
     monkeypatch.setattr(run_time, "METHODS", {name: method(name) for name in cost})
     monkeypatch.setattr(run_time.time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(run_time, "BENCHMARKS", ("citeseer*",))
+    monkeypatch.setattr(run_time, "TIMED_SETS", ("citeseer*",))
     return cost
 
 
-def test_run_times_are_ratios_without_set_up(clock, tmp_path):
+def test_run_times_exclude_set_up(clock, tmp_path):
     text = reproduce_run_time(tmp_path, ["citeseer*"], ["gcn"], max_epochs=2, accelerator="cpu")
     (stored,) = (json.loads(path.read_text()) for path in tmp_path.glob("*.json"))
     assert stored["seconds"] == {name: [pytest.approx(seconds)] * run_time.REPEATS for name, seconds in clock.items()}
     assert "| 500.0 | 2.0x | 3.0x |" in text
 
 
-def test_run_times_of_a_disturbed_machine_are_refused(clock, tmp_path):
+def test_negative_run_times_are_refused(clock, tmp_path):
     clock["spn"] = -0.1
     with pytest.raises(InputError, match="slowed this machine down"):
         reproduce_run_time(tmp_path, ["citeseer*"], ["gcn"], max_epochs=2, accelerator="cpu")
     assert not list(tmp_path.glob("*.json"))
 
 
-def test_the_game_is_drawn_from_its_start(tmp_path):
+def test_curves_begin_with_the_game(tmp_path):
     text = reproduce_convergence(tmp_path, ["citeseer*"], ["gcn"], seeds=(1,), max_epochs=2, accelerator="cpu")
     stored = json.loads((tmp_path / "accord-citeseer-gcn.json").read_text())
     starts = {name: runs[0][0]["field_score"] for name, runs in stored["curves"].items()}
-    assert starts["spn"] > starts["without"] + 0.2  # the proxy's solution is where the SPN begins
+    assert starts["spn"] > starts["without"] + 0.2  # the SPN starts from the proxy's solution
     assert all([row["epoch"] for row in runs[0]] == [0, 1, 2] for runs in stored["curves"].values())
     assert (tmp_path / "accord-citeseer-gcn.png").stat().st_size > 10_000
     assert "SPN without proxy" in text

@@ -1,4 +1,4 @@
-"""`accord reproduce`: the paper's tables, run again."""
+"""`accord reproduce`: run the experiments behind the paper's tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -34,11 +34,21 @@ def reproduce_table(
     accelerator: str,
     messages: Console,
 ) -> str:
-    """Run a table, telling what is being done, and return it as Markdown."""
+    """Run a table, show progress, and return it as Markdown.
+
+    Args:
+        table: its name.
+        out: folder of all tables; each has its own folder there.
+        chosen: requested benchmarks, encoders, presets and variants; None for the table's own.
+        seeds: as people write them, for instance 1-5.
+        max_epochs: None for the presets'.
+        accelerator: "auto", "cpu" or "cuda".
+        messages: where progress is shown.
+    """
     if table not in TABLES:
         raise OptionError(f"reproduce: there is no table {table!r}. Choose one of {sorted(TABLES)}.")
-    if table != "methods" and chosen.get("rows"):
-        raise OptionError(f"reproduce {table}: only table methods has rows to choose from. Leave --method out.")
+    if table != "methods" and chosen.get("variants"):
+        raise OptionError(f"reproduce {table}: only table methods has rows to choose. Leave --method out.")
     options: dict[str, Any] = {name: tuple(values) for name, values in chosen.items() if values}
 
     def announce(job: str, row: HistoryRow | None) -> None:

@@ -1,4 +1,4 @@
-"""`accord reproduce`: what is run, what is written, what is refused."""
+"""`accord reproduce`: arguments, files and errors."""
 
 import pytest
 from typer.testing import CliRunner
@@ -8,7 +8,7 @@ from accord.app.commands.reproduce import parse_seeds
 from accord.errors import OptionError
 
 
-def test_seeds_are_read_as_people_write_them():
+def test_seeds_are_parsed():
     assert parse_seeds("1-5") == (1, 2, 3, 4, 5)
     assert parse_seeds("1,2, 7") == (1, 2, 7)
     assert parse_seeds("3-4,3") == (3, 4)
@@ -21,7 +21,7 @@ def test_seeds_are_read_as_people_write_them():
     ("arguments", "message"),
     [(["main"], "no table 'main'"), (["citation", "--encoder", "sage"], "'sage' is not in this table")],
 )
-def test_what_is_not_in_a_table_is_refused(arguments, message, tmp_path):
+def test_unknown_names_are_refused(arguments, message, tmp_path):
     result = CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path)])
     assert result.exit_code == 2 and message in " ".join(result.output.split())
 
@@ -36,7 +36,7 @@ def test_a_slice_of_the_citation_table(tmp_path):
     assert "accord reproduce citation" in (tmp_path / "citation" / "README.md").read_text()
 
 
-def test_rows_of_the_table_are_not_broken(monkeypatch, tmp_path):
+def test_lines_of_the_table_are_not_wrapped(monkeypatch, tmp_path):
     row = "| " + " | ".join(["citeseer*"] * 20) + " |"
     monkeypatch.setattr("accord.app.commands.reproduce.TABLES", {"citation": lambda *args, **options: row})
     result = CliRunner().invoke(app, ["reproduce", "citation", "--out", str(tmp_path)], env={"COLUMNS": "80"})

@@ -1,17 +1,16 @@
-"""How well schedules, damping and reweighting work on loopy graphs: sweeps to settle, share settled, error.
+"""Quality of belief propagation on loopy graphs by schedule, damping and reweighting: sweeps, share settled, error.
 
-Ising fields (two states, node potentials uniform in [-0.3, 0.3]) of growing coupling, attractive (all +b) and mixed (+b
-or -b at random), on grids and random graphs. Large graphs show sweeps; on small or narrow ones node marginals are
-compared with exact ones. A sweep sends as many messages as there are arcs, whatever the schedule. One core, under 10
-minutes:
+Ising fields (two states, node potentials uniform in [-0.3, 0.3]) of growing coupling, attractive (all +b) or mixed (+b
+or -b at random), on grids and random graphs. Large graphs give the number of sweeps; on small graphs node marginals are
+compared with exact ones. A sweep sends as many messages as there are arcs, in every schedule. Takes under 10 minutes on
+one core:
 
-    python benchmarks/convergence.py            # runs, then writes benchmarks/convergence/
-    python benchmarks/convergence.py --redraw   # tables and plot from the figures that are there
+    python benchmarks/propagation_quality.py            # runs, then writes results/propagation/
+    python benchmarks/propagation_quality.py --redraw   # tables and plot of the stored results
 """
 
 import argparse
 import json
-import platform
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,9 +20,11 @@ import torch
 from torch import Tensor
 
 from accord import PairwiseField, propagate
+from accord._files import write_text
+from accord.bench.inference._machine import processor_name
 from accord.inference import eliminate_beliefs
 
-FOLDER = Path(__file__).parent / "convergence"
+FOLDER = Path(__file__).parent.parent / "results" / "propagation"
 LIMIT, TOLERANCE = 200, 1e-6  # sweeps (the default of `propagate`); float64
 METHODS: dict[str, dict[str, object]] = {
     "synchronous": {},
@@ -46,7 +47,7 @@ PLOTTED = {
     "residual": ("#c8501e", "D"),
     "residual, damped 0.2": ("#eba67f", "v"),
 }
-GRAPHS = {  # name: (couplings, seeds, whether exact marginals can be had)
+GRAPHS = {  # name: (couplings, seeds, whether exact marginals are computed)
     "grid 30x30": ((0.1, 0.2, 0.3, 0.4, 0.6, 1.0), 3, False),
     "regular 300": ((0.1, 0.2, 0.3, 0.4, 0.6, 1.0), 3, False),
     "Erdos-Renyi 300": ((0.1, 0.2, 0.3, 0.4, 0.6, 1.0), 3, False),
@@ -58,7 +59,7 @@ SIGNS = ("attractive", "mixed")
 
 
 @dataclass(frozen=True)
-class Result:
+class Cell:
     """One method on the graphs (one for each seed) of one kind, sign and coupling."""
 
     graphs: str
@@ -89,7 +90,7 @@ def edges_of(graphs: str, generator: torch.Generator) -> tuple[Tensor, int]:
 
 
 def four_regular(nodes: int, generator: torch.Generator) -> Tensor:
-    """A random graph with four neighbours each: two random rings through all nodes that share no edge."""
+    """A random 4-regular graph: two random rings through all nodes that share no edge."""
     while True:
         rings = [torch.randperm(nodes, generator=generator) for _ in range(2)]
         index = torch.cat([torch.stack([ring, ring.roll(1)]) for ring in rings], 1)
@@ -98,7 +99,7 @@ def four_regular(nodes: int, generator: torch.Generator) -> Tensor:
 
 
 def ising(graphs: str, sign: str, coupling: float, seeds: int) -> PairwiseField:
-    """One graph for each seed, side by side."""
+    """One graph for each seed, as one field."""
     index, node, edge, graph, offset = [], [], [], [], 0
     for seed in range(seeds):
         generator = torch.Generator().manual_seed(seed)
@@ -114,7 +115,7 @@ def ising(graphs: str, sign: str, coupling: float, seeds: int) -> PairwiseField:
     return PairwiseField(torch.cat(index, 1), torch.cat(node), torch.cat(edge), torch.cat(graph), seeds)
 
 
-def run(graphs: str, sign: str, coupling: float, seeds: int, exact: bool) -> list[Result]:
+def run(graphs: str, sign: str, coupling: float, seeds: int, exact: bool) -> list[Cell]:
     """Every method on the same fields."""
     field = ising(graphs, sign, coupling, seeds)
     truth = eliminate_beliefs(field).node.exp()[:, 1] if exact else None
@@ -128,11 +129,11 @@ def run(graphs: str, sign: str, coupling: float, seeds: int, exact: bool) -> lis
             off = (beliefs.node.exp()[:, 1] - truth).abs()
             error = [round(float(off[field.graph == seed].mean()), 6) for seed in range(seeds)]
         facts = (beliefs.sweeps.tolist(), beliefs.converged.tolist(), error, round(seconds, 3), beliefs.backend)
-        results.append(Result(graphs, sign, coupling, method, *facts))
+        results.append(Cell(graphs, sign, coupling, method, *facts))
     return results
 
 
-def run_all() -> list[Result]:
+def run_all() -> list[Cell]:
     results = []
     for graphs, (couplings, seeds, exact) in GRAPHS.items():
         for sign in SIGNS:
@@ -143,21 +144,21 @@ def run_all() -> list[Result]:
     return results
 
 
-def cell(result: Result) -> str:
+def cell_text(cell: Cell) -> str:
     """Median sweeps, with the share that settled where not all did, and the error where it is known."""
-    share = sum(result.converged) / len(result.converged)
-    text = f"{median(result.sweeps):.0f}" if share == 1 else f"{median(result.sweeps):.0f} ({share:.0%})"
-    return text if result.error is None else f"{text}, {100 * mean(result.error):.2g}"
+    share = sum(cell.converged) / len(cell.converged)
+    text = f"{median(cell.sweeps):.0f}" if share == 1 else f"{median(cell.sweeps):.0f} ({share:.0%})"
+    return text if cell.error is None else f"{text}, {100 * mean(cell.error):.2g}"
 
 
-def summary(results: list[Result]) -> list[str]:
-    """One row for each method, over all graphs; sweeps where every method listed settled on all graphs of the cell."""
-    cells: dict[tuple[str, str, float], dict[str, Result]] = {}
+def summary(results: list[Cell]) -> list[str]:
+    """One line for each method, over all graphs; sweeps are those of fields on which every method settled."""
+    fields: dict[tuple[str, str, float], dict[str, Cell]] = {}
     for r in results:
-        cells.setdefault((r.graphs, r.sign, r.coupling), {})[r.method] = r
-    # Reweighting solves another problem, and heavy damping is slow by design: they do not decide which cells count.
+        fields.setdefault((r.graphs, r.sign, r.coupling), {})[r.method] = r
+    # Reweighting solves another problem, and heavy damping is slow by design: they do not decide which fields count.
     others = [name for name in METHODS if "reweighted" not in name and name != "damped 0.8"]
-    easy = [cell for cell in cells.values() if all(all(cell[name].converged) for name in others)]
+    easy = [cells for cells in fields.values() if all(all(cells[name].converged) for name in others)]
     lines = [
         "| | settled, attractive | settled, mixed | sweeps where all settle | error, attractive | error, mixed | s |"
     ]
@@ -166,42 +167,49 @@ def summary(results: list[Result]) -> list[str]:
         own = [r for r in results if r.method == name]
         settled = [mean(c for r in own if r.sign == sign for c in r.converged) for sign in SIGNS]
         errors = [mean(e for r in own if r.sign == sign for e in r.error or []) for sign in SIGNS]
-        sweeps = mean(median(cell[name].sweeps) for cell in easy)
+        sweeps = mean(median(cells[name].sweeps) for cells in easy)
         shares, wrong = (
             " | ".join(format(x, form) for x in part) for part, form in ((settled, ".0%"), (errors, ".1%"))
         )
         lines.append(f"| {name} | {shares} | {sweeps:.0f} | {wrong} | {sum(r.seconds for r in own):.1f} |")
-    return [*lines, "", f"Sweeps are means over the {len(easy)} of {len(cells)} cells below in which all settle."]
+    return [*lines, "", f"Sweeps are means over the {len(easy)} of {len(fields)} kinds of fields on which all settle."]
 
 
-INTRODUCTION = f"""# Convergence on hard loopy graphs
+INTRODUCTION = f"""# Belief propagation on hard loopy graphs
 
-`python benchmarks/convergence.py`: Ising fields of growing coupling, attractive or of mixed signs. A graph has settled
-when no log-message moves by more than {TOLERANCE:g} within {LIMIT} sweeps (2000 where it says so); a sweep is as many
-messages as there are arcs. Errors are those of node marginals against exact ones, unsettled graphs included. Seconds
-are processor time: synchronous sweeps run in the compiled kernel, the other schedules in plain torch. Which to choose,
-and why the default is what it is: docs/adr/0006-gradients-and-schedules.md.
+Written by `python benchmarks/propagation_quality.py`: Ising fields of growing coupling, attractive or with mixed signs.
+A graph has settled when no log-message changes by more than {TOLERANCE:g} within {LIMIT} sweeps (2000 where stated). A
+sweep sends as many messages as there are arcs. Errors are mean absolute errors of node marginals, including graphs that
+did not settle. Seconds are processor time: synchronous sweeps run in the compiled kernel, the other schedules in plain
+torch. [TABLES.md](TABLES.md) has every kind of graph and coupling;
+[ADR 0006](../../docs/adr/0006-gradients-and-schedules.md) explains the default.
 
-![share settled, sweeps and error against coupling](convergence.png)
+![share settled, sweeps and error against coupling](propagation.png)
 """
 
 
-def tables(results: list[Result]) -> str:
-    """Summary, and one table for each kind of graph and sign of the couplings."""
-    lines = [INTRODUCTION, *summary(results), ""]
-    lines += ["In the tables: median sweeps; in brackets the share that settled, where not all did; error in percent."]
+def page(results: list[Cell]) -> str:
+    """Introduction, plot and summary."""
+    return "\n".join([INTRODUCTION, *summary(results)]) + "\n"
+
+
+def tables(results: list[Cell]) -> str:
+    """One table for each kind of graph and sign of the couplings."""
+    lines = ["# Belief propagation on hard loopy graphs: all cells", ""]
+    lines += ["By coupling: median sweeps; in brackets the share that settled, where not all did; then, where exact"]
+    lines += ["marginals are known, the error in percent. The last column is processor time in seconds."]
     for graphs, (couplings, seeds, _) in GRAPHS.items():
         for sign in SIGNS:
             lines += ["", f"## {graphs}, {sign}, {seeds} graphs each", ""]
             lines += ["| | " + " | ".join(map(str, couplings)) + " | s |", "|---" * (len(couplings) + 2) + "|"]
             for method in METHODS:
                 row = [r for r in results if (r.graphs, r.sign, r.method) == (graphs, sign, method)]
-                cells = " | ".join(map(cell, row))
+                cells = " | ".join(map(cell_text, row))
                 lines.append(f"| {method} | {cells} | {sum(r.seconds for r in row):.2f} |")
     return "\n".join(lines) + "\n"
 
 
-def draw(results: list[Result], path: Path) -> None:
+def draw(results: list[Cell], path: Path) -> None:
     """Sweeps on large graphs above, error on small ones below; hollow where not all graphs settled."""
     import matplotlib
 
@@ -238,38 +246,28 @@ def draw(results: list[Result], path: Path) -> None:
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=10)
     figure.suptitle(
-        f"At most {LIMIT} sweeps, or as it says; a white core marks points where not every graph settled.\n"
-        "Methods that settle at the same beliefs have the same error: their points lie on each other.",
+        f"At most {LIMIT} sweeps unless stated; a white core marks points where not every graph settled.\n"
+        "Methods that settle at the same beliefs have the same error, so their points coincide.",
         fontsize=10,
     )
     figure.savefig(path, dpi=140)
 
 
-def processor() -> str:
-    """What this runs on, for people."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--redraw", action="store_true")
-    FOLDER.mkdir(exist_ok=True)
-    path = FOLDER / "convergence.json"
+    path = FOLDER / "propagation.json"
     if not parser.parse_args().redraw:
         torch.set_num_threads(1)
         start = time.process_time()
         results = [asdict(result) for result in run_all()]
-        machine = {"processor": processor(), "torch": torch.__version__, "threads": 1}
+        machine = {"processor": processor_name(), "torch": torch.__version__, "threads": 1}
         facts = {"limit": LIMIT, "tolerance": TOLERANCE, "machine": machine, "seconds": time.process_time() - start}
-        path.write_text(json.dumps({**facts, "results": results}, indent=None).replace("}, {", "},\n{") + "\n")
-    results = [Result(**entry) for entry in json.loads(path.read_text())["results"]]
-    (FOLDER / "README.md").write_text(tables(results))
-    draw(results, FOLDER / "convergence.png")
+        write_text(path, json.dumps({**facts, "results": results}).replace("}, {", "},\n{") + "\n")
+    results = [Cell(**entry) for entry in json.loads(path.read_text())["results"]]
+    write_text(FOLDER / "README.md", page(results))
+    write_text(FOLDER / "TABLES.md", tables(results))
+    draw(results, FOLDER / "propagation.png")
 
 
 if __name__ == "__main__":

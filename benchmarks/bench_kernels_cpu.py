@@ -1,16 +1,16 @@
-"""Time of one sweep on this CPU: reference, fused kernel, and what memory alone would take.
+"""Time of one sweep on this CPU: reference, fused kernel, and the memory bound.
 
-For work on the kernel: `accord bench inference` is the benchmark, with peers, growth and memory; this one knows
-processor time. Time per sweep is the slope between two numbers of sweeps, so set-up drops out and is shown on its own;
-every figure is the best of several short runs, since others may use the machine, and the ratios compare figures of one
-run.
+For work on the kernel alone; `accord bench inference` is the benchmark, with other programs, growth and memory. With
+`--alone` this script measures processor time on one thread, for shared machines. The time of a sweep is the slope
+between two numbers of sweeps, so that set-up cancels; set-up is shown separately. Every figure is the best of several
+short runs.
 
     python benchmarks/bench_kernels_cpu.py [workload ...] [--semiring max] [--no-reference] [--alone]
 
-The memory bound of the design: [E (4 K^2 + 16 K + 8) + 12 N K] bytes over the copy bandwidth at that working-set size.
-The formula counts what is read and what is written, so the bandwidth does too: 2 x bytes copied over the time of
-`Tensor.copy_`, with as many threads as the kernel and source and destination together as large as the formula's bytes.
-Up to 32 MB that is the bandwidth of this machine's third-level cache; the last column but one has that of 512 MB.
+The memory bound is [E (4 K^2 + 16 K + 8) + 12 N K] bytes divided by the copy bandwidth at that working-set size. The
+formula counts bytes read and written, so the bandwidth does too: 2 x bytes copied over the time of `Tensor.copy_`, with
+as many threads as the kernel. Up to the size of the last cache that is the cache's bandwidth; column "vs DRAM bound"
+uses the bandwidth of 512 MB.
 """
 
 import argparse
@@ -21,72 +21,34 @@ from dataclasses import replace
 
 import torch
 
+from accord.bench.inference._workloads import WORKLOADS as BENCH_WORKLOADS
+from accord.bench.inference._workloads import random_workload, sweep_bytes
 from accord.graphs import Arcs
 from accord.inference.kernels import KERNELS, Problem
 
-
-def random_graph(nodes: int, edges: int, generator: torch.Generator) -> torch.Tensor:
-    """Distinct undirected edges, uniformly drawn, in no order."""
-    ends = torch.randint(0, nodes, (2, edges + edges // 8 + 64), generator=generator)
-    low, high = ends.amin(0), ends.amax(0)
-    key = (low * nodes + high)[low != high].unique()
-    key = key[torch.randperm(len(key), generator=generator)[:edges]]
-    return torch.stack([key // nodes, key % nodes])
-
-
-def grid(side: int) -> torch.Tensor:
-    """Edges of a square grid."""
-    number = torch.arange(side * side).reshape(side, side)
-    across = torch.stack([number[:, :-1].flatten(), number[:, 1:].flatten()])
-    down = torch.stack([number[:-1].flatten(), number[1:].flatten()])
-    return torch.cat([across, down], 1)
-
-
-def tiny_graphs(count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Graphs of 6 nodes and 7 edges: a ring with a chord."""
-    ring = torch.tensor([[0, 1, 2, 3, 4, 5, 0], [1, 2, 3, 4, 5, 0, 3]])
-    index = (ring[:, None] + 6 * torch.arange(count)[:, None]).reshape(2, -1)
-    return index, torch.arange(count).repeat_interleave(6)
-
-
-# name: (nodes, edge_index maker, states)
-WORKLOADS: dict[str, tuple[int, str, int]] = {
-    "a": (20_000, "random 100000", 3),
-    "b": (20_000, "random 1000000", 2),
-    "c": (30_000, "tiny 5000", 7),
-    "d": (40_000, "grid 200", 16),
-    "e": (1_000_000, "random 5000000", 3),
-    "f": (20_000, "random 100000", 40),
-    "e-cached": (20_000, "random 5000000", 3),  # e but for totals that fit the cache: what it costs to scatter them
+WORKLOADS = {
+    **BENCH_WORKLOADS,
+    # e with node totals that fit the cache: the cost of scattered writes is the difference.
+    "e-cached": random_workload("e-cached", "20k nodes, 5M edges", 20_000, 5_000_000, 3),
 }
 
 
-def make_problem(name: str, semiring: str, sweeps: int, tolerance: float = 0.0) -> Problem:
-    """A random field with couplings that neither vanish nor saturate."""
-    nodes, recipe, states = WORKLOADS[name]
-    generator = torch.Generator().manual_seed(0)
-    kind, size = recipe.split()
-    graph = torch.zeros(nodes, dtype=torch.long)
-    if kind == "random":
-        index = random_graph(nodes, int(size), generator)
-    elif kind == "grid":
-        index = grid(int(size))
-    else:
-        index, graph = tiny_graphs(int(size))
-    edges = index.shape[1]
+def make_problem(name: str, semiring: str, sweeps: int) -> Problem:
+    """A workload of `accord bench inference` as the kernels take it."""
+    field = WORKLOADS[name].make_field("cpu")
     return Problem(
-        arcs=Arcs.along(index),
-        node=torch.randn(1, nodes, states, generator=generator),
-        edge=0.5 * torch.randn(1, edges, states, states, generator=generator),
-        appearance=torch.ones(1, edges),
+        arcs=Arcs.along(field.edge_index),
+        node=field.node[None],
+        edge=field.edge[None],
+        appearance=torch.ones(1, field.num_edges),
         weighted=False,
-        node_graph=graph,
-        edge_graph=graph[index[0]],
-        num_graphs=int(graph[-1]) + 1,
+        node_graph=field.graph,
+        edge_graph=field.graph[field.edge_index[0]],
+        num_graphs=field.num_graphs,
         semiring=semiring,
         damping=0.0,
         max_sweeps=sweeps,
-        tolerance=tolerance,
+        tolerance=0.0,
         start=None,
     )
 
@@ -116,14 +78,8 @@ def sweep_time(backend: str, problem: Problem, few: int, many: int, seconds: flo
     return slope, short - few * slope
 
 
-def bytes_of_sweep(problem: Problem) -> int:
-    """What a sweep must move: E (4 K^2 + 16 K + 8) + 12 N K."""
-    (_, nodes, states), edges = problem.node.shape, problem.edge.shape[1]
-    return int(edges * (4 * states**2 + 16 * states + 8) + 12 * nodes * states)
-
-
 def copy_bandwidth(working_set: int) -> float:
-    """Bytes a second, read and written together, of a copy whose two sides are the working set."""
+    """Bytes per second, read and written, of a copy whose two sides together are the working set."""
     one = torch.ones(working_set // 8)
     other = torch.empty_like(one)
     return 8 * len(one) / best_time(lambda: other.copy_(one), 1.0, 20)
@@ -136,7 +92,7 @@ def main() -> None:
     parser.add_argument("--semiring", default="sum")
     parser.add_argument("--no-reference", action="store_true")
     parser.add_argument("--seconds", type=float, default=1.5)
-    parser.add_argument("--alone", action="store_true", help="one thread, processor time: for machines that are shared")
+    parser.add_argument("--alone", action="store_true", help="one thread, processor time: for shared machines")
     options = parser.parse_args()
     global clock
     if options.alone:
@@ -147,8 +103,8 @@ def main() -> None:
     memory = copy_bandwidth(2**29)
     for name in options.workloads:
         problem = make_problem(name, options.semiring, 1)
-        moved = bytes_of_sweep(problem)
-        many = 42 if moved < 2**28 else 102  # or set-up, which is noisy too, would be most of it
+        moved = sweep_bytes(WORKLOADS[name].nodes, WORKLOADS[name].edges, WORKLOADS[name].states)
+        many = 42 if moved < 2**28 else 102  # otherwise noisy set-up would dominate
         bandwidth = copy_bandwidth(moved)
         native, setup = sweep_time("native", problem, 2, many, options.seconds)
         bound = moved / max(bandwidth, copy_bandwidth(moved))

@@ -1,13 +1,13 @@
-"""Memory and time of `accord.propagate` on large graphs, through the front door.
+"""Memory and time of `accord.propagate` on large graphs, called as users call it.
 
     python benchmarks/big_graphs.py                  # 10^5 to 10^7 edges on the CPU
-    python benchmarks/big_graphs.py --alone          # the same with one thread, in processor time: on shared machines
+    python benchmarks/big_graphs.py --alone          # the same with one thread, in processor time, for shared machines
     python benchmarks/big_graphs.py --device cuda    # 10^5 to 10^8 edges on the GPU
 
-Uniform random graphs with five edges a node and three states, float32. Every size runs in a process of its own. The
-unit of memory is tables + messages: 4 (K^2 + 2 K) bytes an edge. Peaks are on top of what was there before each step:
-on CPUs the resident set (Linux), on GPUs what torch allocated. The time of a sweep is the slope between two runs, best
-of three each. Results go to benchmarks/big_graphs/ as JSON and as a table.
+Uniform random graphs with five edges per node and three states, float32. Every size runs in its own process. The unit
+of memory is tables + messages: 4 (K^2 + 2 K) bytes per edge. A step's peak does not include memory held before it; on
+CPUs it is the resident set (Linux only), on GPUs torch's allocations. The time of a sweep is the slope between two
+runs, each the best of three. Results go to benchmarks/big_graphs/ as JSON and as a table.
 """
 
 import argparse
@@ -15,7 +15,6 @@ import ctypes
 import json
 import logging
 import os
-import platform
 import subprocess
 import sys
 import time
@@ -28,10 +27,12 @@ import torch
 from torch import Tensor
 
 import accord
+from accord._files import write_json, write_text
+from accord.bench.inference._machine import processor_name
 
 FOLDER = Path(__file__).parent / "big_graphs"
 STATES, DEGREE = 3, 5  # edges for each node
-LARGEST_DECODED = 10**7.5  # edges: peeling runs on the CPU, and takes minutes beyond
+LARGEST_DECODED = 10**7.5  # edges; beyond that, decoding on the CPU takes minutes
 FEW, MANY, RUNS = 2, 22, 3  # sweeps of the two runs, and how often each is run
 
 
@@ -54,13 +55,13 @@ class Gauge:
         self.clock = time.process_time if alone else time.perf_counter
 
     def peak(self, step: Callable[[], Any]) -> tuple[int, float, Any]:
-        """Most bytes on top of those before, seconds, and what the step gave."""
+        """Peak bytes beyond those held before, seconds, and the step's result."""
         if self.on_gpu:
             torch.cuda.synchronize()
             torch.cuda.reset_peak_memory_stats()
             before = torch.cuda.memory_allocated()
         else:
-            ctypes.CDLL(None).malloc_trim(0)  # or a step would use again what an earlier one gave back
+            ctypes.CDLL(None).malloc_trim(0)  # otherwise a step reuses memory that an earlier one freed
             Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
             before = _resident("VmRSS")
         begun = self.clock()
@@ -78,7 +79,7 @@ def _resident(name: str) -> int:
 
 
 class _Listener(logging.Handler):
-    """Keeps what propagate says about its memory."""
+    """Keeps what propagate logs about its memory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -128,13 +129,9 @@ def best_time(field: accord.PairwiseField, sweeps: int, gauge: Gauge) -> float:
 
 
 def machine(device: str) -> dict[str, Any]:
-    """What it ran on."""
-    name = platform.processor() or platform.machine()
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        name = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), name)
+    """The machine and its load."""
     return {
-        "device": torch.cuda.get_device_name() if device != "cpu" else name,
+        "device": torch.cuda.get_device_name() if device != "cpu" else processor_name(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "load": os.getloadavg()[0],
@@ -147,19 +144,19 @@ COLUMNS = ("PairwiseField", "propagate", "log_partition", "decode", "edge belief
 
 
 def table(report: dict[str, Any]) -> str:
-    """The results for people."""
+    """The results as Markdown."""
     facts = report["machine"]
     lines = [
         f"# Large graphs on {facts['device']}",
         "",
         f"`python benchmarks/big_graphs.py --device {report['device']}{' --alone' if report['alone'] else ''}`, "
         f"threads: {facts['threads']} of {facts['cores']} cores, load {facts['load']:.1f}, torch {facts['torch']}, "
-        f"{facts['date']}. K={STATES}, float32, {DEGREE} edges a node."
+        f"{facts['date']}. K={STATES}, float32, {DEGREE} edges per node."
         + (" Times are processor time." if report["alone"] else ""),
         "",
-        "Peaks in units of tables + messages (60 bytes an edge), each step on top of what was there before it.",
+        "Peaks in units of tables + messages (60 bytes per edge), without the memory held before each step.",
         "",
-        "| edges | unit | " + " | ".join(COLUMNS) + " | ms a sweep | ns an edge | s around the sweeps |",
+        "| edges | unit | " + " | ".join(COLUMNS) + " | ms per sweep | ns per edge | s outside sweeps |",
         "|" + "---|" * (len(COLUMNS) + 5),
     ]
     for row in report["sizes"]:
@@ -169,7 +166,7 @@ def table(report: dict[str, Any]) -> str:
             f"| {row['edges']:.3g} | {row['unit_bytes'] / 1e9:.3f} GB | {peaks} | {sweep * 1e3:.2f} | "
             f"{sweep / row['edges'] * 1e9:.2f} | {row['seconds_around']:.2f} |"
         )
-    lines += ["", "What `propagate` said before it started, and what it took:", ""]
+    lines += ["", "Memory that `propagate` announced, and memory that it took:", ""]
     for row in report["sizes"]:
         if row["said"]:
             lines.append(f"- {row['said'][0]} Measured: {row['propagate']['bytes'] / 1e9:.2f} GB ({row['backend']}).")
@@ -177,10 +174,10 @@ def table(report: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Measure every size in a process of its own, and write what was found."""
+    """Measure every size in its own process, and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--alone", action="store_true", help="one thread, processor time: for machines that are shared")
+    parser.add_argument("--alone", action="store_true", help="one thread, processor time: for shared machines")
     parser.add_argument("--smallest", type=float, default=5.0, help="exponent of the smallest number of edges")
     parser.add_argument("--largest", type=float, help="exponent of the largest number of edges")
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder for the results")
@@ -204,9 +201,8 @@ def main() -> None:
     if options.alone:
         torch.set_num_threads(1)
     report = {"device": options.device, "alone": options.alone, "machine": machine(options.device), "sizes": sizes}
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / f"{options.device}.json").write_text(json.dumps(report, indent=2) + "\n")
-    (options.out / f"{options.device}.md").write_text(table(report))
+    write_json(options.out / f"{options.device}.json", report)
+    write_text(options.out / f"{options.device}.md", table(report))
 
 
 if __name__ == "__main__":

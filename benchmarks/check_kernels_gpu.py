@@ -1,8 +1,8 @@
-"""Is the fused GPU kernel right? Random problems of every kind, against the reference, on this GPU.
+"""Check the fused GPU kernel against the reference on random problems of every kind.
 
     python benchmarks/check_kernels_gpu.py [--workers 8] [--out benchmarks/gpu/propagation_checks.md]
 
-In several processes, since compiling takes longest. How fast it is: `accord bench inference --device cuda`.
+Several processes share the work, since compiling takes longest. `accord bench inference --device cuda` measures speed.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import torch
 import triton
 
 from accord import PairwiseField, propagate
+from accord._files import write_text
 from accord.errors import InfeasibleError
 
 OUT = Path(__file__).parent / "gpu" / "propagation_checks.md"
@@ -80,7 +81,7 @@ def make_field(case: dict) -> PairwiseField:
     def potentials(*shape: int, share: float) -> torch.Tensor:
         values = scale * torch.randn(*lead, *shape, generator=generator, dtype=torch.float64)
         off = torch.rand(*lead, *shape, generator=generator) < share
-        off[..., 0] = False  # or some node would have no state left, and nothing would be compared
+        off[..., 0] = False  # otherwise a node may have no state left, and nothing is compared
         return values.masked_fill(off, -torch.inf).to(dtype)
 
     node = potentials(nodes, states, share=case.get("barred_nodes", 0.0))
@@ -89,7 +90,7 @@ def make_field(case: dict) -> PairwiseField:
 
 
 def run_check(case: dict) -> dict:
-    """Largest difference from the reference; in a process of its own."""
+    """Largest difference from the reference."""
     begun = time.perf_counter()
     try:
         field = make_field(case)
@@ -113,7 +114,7 @@ def run_check(case: dict) -> dict:
         )
         limit = (1e-9 if field.node.dtype == torch.float64 else 3e-4) * max(1.0, case.get("scale", 1.0))
         sweeps = int((expected.sweeps != got.sweeps).sum())
-        # A residual that is within rounding of the tolerance may fall on either side of it.
+        # A residual close to the tolerance may fall on either side of it by rounding.
         allowed = 0 if field.node.dtype == torch.float64 else max(1, expected.sweeps.numel() // 50)
         fine = bool(same.all()) and (error < limit or 0 < sweeps <= allowed) and sweeps <= allowed
         result = {
@@ -135,13 +136,13 @@ def run_check(case: dict) -> dict:
 
 
 def run_share(share: int, shares: int) -> None:
-    """Every so-manieth check, its result as a line of JSON."""
+    """Run every `shares`-th check; each result is a line of JSON."""
     for case in all_cases()[share::shares]:
         print(json.dumps(run_check(case), default=str), flush=True)
 
 
 def run_checks(workers: int) -> list[dict]:
-    """All checks in processes of their own: one that crashes takes only its own share along."""
+    """Run all checks in several processes; a crash loses only its own share."""
     command = [sys.executable, __file__, "--workers", str(workers), "--share"]
     shares = [
         subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -162,7 +163,7 @@ def as_markdown(results: list[dict]) -> str:
     lines = [
         "# Checks of the fused GPU kernel against the reference\n",
         f"Written by `benchmarks/check_kernels_gpu.py` on {versions}: {passed} of {len(results)} passed.",
-        "`error` is the largest difference of a log-message, `seconds` are those of compiling, mostly.\n",
+        "`error` is the largest difference of a log-message; `seconds` is mostly the time of compiling.\n",
     ]
     for result in results:
         said = ", ".join(f"{key} {value}" for key, value in result.items() if key != "ok")
@@ -180,8 +181,7 @@ def main() -> None:
         run_share(options.share, options.workers)
         return
     results = run_checks(options.workers)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(as_markdown(results))
+    write_text(options.out, as_markdown(results))
     print(as_markdown(results))
     if not all(result["ok"] for result in results):
         sys.exit(1)

@@ -1,8 +1,8 @@
-"""The demo's digits with a graph neural network as the SPN's own node network: does the field still pay?
+"""The demo's digits with a graph neural network as the SPN's node network: does the field still help?
 
     python benchmarks/demo_on_gnn.py --seeds 5
 
-The edge network and data are the demo's. Writes results/demo/on_gnn.md.
+The data and the edge network are the demo's. Writes results/demo/on_gnn.md.
 """
 
 import argparse
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from accord._files import write_text
 from accord.app.commands.demo import EPOCHS, GNN_ENCODER, GNN_NODE, RECIPE, TEST, TRAIN, VAL
 from accord.app.settings import override_recipe
 from accord.datasets import make_digits
@@ -35,9 +36,10 @@ def main():
         alone, joint = (100 * scores[part]["graph_accuracy"] for part in ("gnn", "spn"))
         rows.append(f"| {seed} | {alone:.1f} | {joint:.1f} | {joint - alone:+.1f} |")
         print(rows[-1], flush=True)
-    OUT.write_text(
+    write_text(
+        OUT,
         "# An SPN on a graph neural network, digits\n\nShare of test graphs with every node right, in percent. Written "
-        "by `python benchmarks/demo_on_gnn.py`.\n\n" + "\n".join(rows) + "\n"
+        "by `python benchmarks/demo_on_gnn.py`.\n\n" + "\n".join(rows) + "\n",
     )
 
 

@@ -1,8 +1,8 @@
-"""The demo on several seeds: SPN against its own node network, a GNN, and the ceiling.
+"""The demo on several seeds: the SPN, its node network alone, a GNN, and the ceiling.
 
     python benchmarks/demo_seeds.py --seeds 5
 
-Writes results/demo/seeds.md; each seed draws other graphs, labels, images and weights.
+Writes results/demo/seeds.md. Each seed draws new graphs, labels, images and weights.
 """
 
 import argparse
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from accord._files import write_text
 from accord.app.commands.demo import ROW_TITLES, run_demo
 
 OUT = Path(__file__).parent.parent / "results" / "demo" / "seeds.md"
@@ -32,9 +33,10 @@ def main():
         print(rows[-1], flush=True)
     head = ["seed", *(ROW_TITLES[part] for part in parts), "SPN - node network", "SPN - GNN"]
     table = "\n".join(["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *rows])
-    OUT.write_text(
+    write_text(
+        OUT,
         "# The demo on several seeds\n\nShare of test graphs with every node right, in percent. Written by "
-        f"`python benchmarks/demo_seeds.py`.\n\n{table}\n"
+        f"`python benchmarks/demo_seeds.py`.\n\n{table}\n",
     )
 
 

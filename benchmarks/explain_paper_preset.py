@@ -1,11 +1,11 @@
-"""Why preset `paper` falls short where it does: its open choices, varied one at a time.
+"""Why preset `paper` falls short of the paper: its open choices, varied one at a time.
 
-The appendix gives learning rates and one sharpness for each data set and encoder. It does not say how many graphs
-make an update, whether features are row-normalised or weights decay, or how often validation data are looked at; its
-edge rate did not act in the authors' code (both networks trained at the node rate), where sharpness was also picked on
-validation data. Every variant is trained once and combined three ways: with the appendix's sharpness, with sharpness
+The appendix gives learning rates and one sharpness for each data set and encoder. It does not say how many graphs are
+in an update, whether features are row-normalised, whether weights decay, or how often networks are evaluated. In the
+authors' code the edge rate had no effect (both networks were trained at the node rate), and sharpness was picked on
+validation data. Every variant is trained once and combined in three ways: with the appendix's sharpness, with sharpness
 picked from the authors' list, and by preset `accord`'s grid. GMNN and CRF (`--method`) have nothing to combine. Every
-cell is reported; nothing is chosen by it.
+cell is reported, and no choice of a preset depends on them.
 
     python benchmarks/explain_paper_preset.py results/paper_preset --benchmark 'cora*' --encoder gat
     python benchmarks/explain_paper_preset.py results/paper_preset --table
@@ -16,19 +16,21 @@ import json
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 
+from accord._files import write_json, write_text
 from accord.datasets import load_benchmark
 from accord.evaluation import graph_accuracy, node_accuracy
 from accord.experiments import provenance
 from accord.experiments._paper import PaperScore, paper_score
+from accord.experiments._results import markdown_table, percent
 from accord.graphs import GraphBatch
 from accord.learning import CombinationGrid, Replicas, TrainingRun
 from accord.learning.selection import choose_combination
 from accord.methods import METHODS, GMNNRecipe, Recipe, Shape, preset_features, preset_recipe
 
 BENCHMARKS, ENCODERS = ("cora*", "citeseer*", "pubmed*"), ("gcn", "gat", "gcnii", "unet")
-ALONE = {"gmnn": "GMNN", "crf": "CRF"}  # methods that have nothing to combine
+ALONE = {"gmnn": "GMNN", "crf": "CRF"}  # methods without a combination
 SEEDS = (1, 2, 3, 4, 5)
 AUTHORS_SHARPNESS = (100.0, 10.0, 2.0, 1.0, 0.5, 0.2, 0.1)
 RATES = {"ten times the rate": 10.0, "a hundred times the rate": 100.0}
@@ -53,7 +55,7 @@ DECAY = 5e-4  # usual for these data sets
 
 
 def vary(recipe: Recipe, variant: str) -> Recipe:
-    """The preset's recipe with what a variant changes of it."""
+    """The preset's recipe with the changes of a variant."""
     if "20 graphs" in variant:
         recipe = replace(recipe, training=replace(recipe.training, batch_graphs=20))
     second = "label" if isinstance(recipe, GMNNRecipe) else "edge"
@@ -72,7 +74,7 @@ def vary(recipe: Recipe, variant: str) -> Recipe:
 
 
 def run(benchmark: str, encoder: str, variant: str, method: str = "spn", epochs: int | None = None) -> dict:
-    """Train once; label the test graphs under every way to combine."""
+    """Train once, and label the test graphs with every combination."""
     features = "raw" if "raw features" in variant else preset_features("paper", benchmark)
     bench = load_benchmark(benchmark, features=features)
     recipe = vary(preset_recipe("paper", encoder, benchmark=benchmark, method=method), variant)
@@ -106,7 +108,7 @@ def run(benchmark: str, encoder: str, variant: str, method: str = "spn", epochs:
 
 
 def score(labels, test: GraphBatch) -> dict[str, list[float]]:
-    """Fractions on test graphs, one a seed."""
+    """Fractions on test graphs, one per seed."""
     truth = test.y[None]
     return {
         "graph": graph_accuracy(labels, truth, test.topology).tolist(),
@@ -115,13 +117,16 @@ def score(labels, test: GraphBatch) -> dict[str, list[float]]:
 
 
 def table(folder: Path) -> str:
-    """All stored cells in percent, the paper's beside them; ▼ marks those that preset `paper` is marked for."""
+    """All stored cells in percent with the paper's; ▼ marks cells far below the paper's."""
     cells = [json.loads(path.read_text()) for path in folder.glob("*.json")]
     cells.sort(key=lambda c: (c["benchmark"], c["encoder"], VARIANTS.index(c["variant"])))
-    text = "Written by `benchmarks/explain_paper_preset.py`. ▼: more than two of the paper's deviations below it.\n"
+    text = (
+        "Written by `benchmarks/explain_paper_preset.py`. ▼: more than two of the paper's deviations below the paper.\n"
+    )
     for measure, title in MEASURES.items():
-        text += f"\n## {title}\n\n{_lines(SPN_HEAD, [_spn_row(c, measure) for c in cells if 'GNN' in c['scores']])}"
-        text += f"\n{_lines(HEAD, [_row(c, measure) for c in cells if c.get('method') in ALONE])}"
+        pairs = markdown_table(SPN_HEAD, [_spn_row(c, measure) for c in cells if "GNN" in c["scores"]])
+        others = markdown_table(HEAD, [_row(c, measure) for c in cells if c.get("method") in ALONE])
+        text += f"\n## {title}\n\n{pairs}\n\n{others}\n"
     return text
 
 
@@ -143,15 +148,11 @@ def _row(cell: dict, measure: str) -> list[str]:
 
 def _ours(values: list[float], paper: PaperScore | None) -> str:
     low = paper is not None and 100 * mean(values) < paper.mean - 2 * paper.deviation
-    return f"{100 * mean(values):.1f} ± {100 * stdev(values):.1f}{' ▼' if low else ''}"
+    return f"{percent(values)}{' ▼' if low else ''}"
 
 
 def _theirs(paper: PaperScore | None) -> str:
-    return "" if paper is None else f"{paper.mean:.1f} ± {paper.deviation:.1f}"
-
-
-def _lines(head: list[str], rows: list[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]) + "\n"
+    return "" if paper is None else str(paper)
 
 
 def main() -> None:
@@ -164,14 +165,13 @@ def main() -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--table", action="store_true", help="only write the table of what is stored")
     given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
     jobs = product(given.benchmark or BENCHMARKS, given.encoder or ENCODERS, given.variant or VARIANTS)
     for benchmark, encoder, variant in () if given.table else jobs:
         what = f"{given.method}-{encoder}" if given.method in ALONE else encoder
         name = f"{benchmark.rstrip('*')}-{what}-{variant}".replace(" ", "-").replace(",", "")
         found = run(benchmark, encoder, variant, given.method, given.epochs)
-        (given.folder / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
-    (given.folder / "TABLE.md").write_text(table(given.folder))
+        write_json(given.folder / f"{name}.json", found)
+    write_text(given.folder / "TABLE.md", table(given.folder))
     print(table(given.folder))
 
 

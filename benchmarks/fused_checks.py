@@ -1,4 +1,4 @@
-"""What the profile of learning stands on: its record, and checks of fused kernels against plain versions."""
+"""For `profile_learning.py`: the record of results, and checks of fused kernels against plain versions."""
 
 import gc
 import json
@@ -23,20 +23,20 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def synchronise() -> None:
-    """Wait for the GPU, where there is one."""
+    """Wait for the GPU, if there is one."""
     if DEVICE == "cuda":
         torch.cuda.synchronize()
 
 
 def free_memory() -> None:
-    """Give back what nothing refers to any more."""
+    """Release unused memory."""
     gc.collect()
     if DEVICE == "cuda":
         torch.cuda.empty_cache()
 
 
 class Record:
-    """What was found, printed and written down at once."""
+    """Results, printed and written as they come."""
 
     def __init__(self, folder: Path, seconds: float) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ class Record:
             self.json.write_text(json.dumps(self.rows, indent=1))
 
     def part(self, name: str, needs: float, run: Callable[[], None]) -> None:
-        """Run one part if it still fits; what goes wrong is written down, and the next part begins."""
+        """Run one part if time allows; an error is recorded, and the next part begins."""
         left = self.end - time.perf_counter()
         if left < needs:
             self.say(f"## {name}: left out, {left:.0f} s are left and it takes {needs:.0f}")
@@ -67,7 +67,7 @@ class Record:
 
 
 class Objective(ProxyObjective):
-    """The proxy problem with the edge loss fused or plain, whichever the package's own objective takes."""
+    """The proxy problem with a choice of the fused or the plain edge loss."""
 
     fused = True
 
@@ -83,7 +83,7 @@ class Objective(ProxyObjective):
 
 @contextmanager
 def plain() -> Iterator[None]:
-    """No Triton kernel anywhere, and the scores of every edge."""
+    """Switch all Triton kernels off, and score every edge."""
     with (
         mock.patch.object(_attention, "suits", lambda *_: False),
         mock.patch.object(_operators, "suits", lambda *_: False),
@@ -94,7 +94,7 @@ def plain() -> Iterator[None]:
 
 
 def check(record: Record, name: str, found: list[Tensor], wanted: list[Tensor], tolerance: float) -> None:
-    """Largest difference of each tensor over its largest number."""
+    """Largest difference of each tensor relative to its largest magnitude."""
     gaps = [
         float((a.double() - b.double()).abs().max() / b.double().abs().max())
         for a, b in zip(found, wanted, strict=True)

@@ -1,6 +1,6 @@
-"""Memory and time of gradients through propagation: plain unrolling, stretches, fixed point.
+"""Memory and time of gradients through propagation: plain unrolling, stretches of sweeps, fixed point.
 
-Each way runs in a process of its own; memory is the peak of that process above what it held before the run.
+Each way runs in its own process; memory is its peak minus what it held before the run.
 
     python benchmarks/gradients.py [--side 60] [--states 4] [--sweeps 200]
 """
@@ -19,7 +19,7 @@ WAYS = {"unrolled": ("reference", 0.0), "stretches": ("auto", 0.0), "fixed point
 
 
 def grid_field(side: int, states: int) -> PairwiseField:
-    """A square grid, couplings weak enough to settle."""
+    """A square grid with couplings weak enough to converge."""
     generator = torch.Generator().manual_seed(0)
     number = torch.arange(side * side).reshape(side, side)
     across = torch.stack([number[:, :-1].flatten(), number[:, 1:].flatten()])
@@ -34,7 +34,7 @@ def measure(way: str, side: int, states: int, sweeps: int) -> str:
     backend, tolerance = WAYS[way]
     field = grid_field(side, states)
     with torch.no_grad():
-        propagate(field, max_sweeps=2)  # loads and warms up what is not part of the run
+        propagate(field, max_sweeps=2)  # loads the kernel before the measurement
     field = field.with_potentials(field.node.requires_grad_(), field.edge.requires_grad_())
     before, first = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
     beliefs = propagate(field, max_sweeps=sweeps, tolerance=tolerance, backend=backend)

@@ -1,12 +1,12 @@
-"""How long replica training takes on a GPU: all 121 labels of PPI at once, the paper's networks.
+"""Time of replica training on a GPU: all 121 labels of PPI at once, the paper's networks.
 
     python benchmarks/profile_learning.py OUT [--seconds 150] [--replicas 121]
 
-Checks that fast ways give what plain ones give (fused Adam, CUDA graphs, tf32, chunks, kernels), then milliseconds an
-update of each encoder by precision, whole fits on PPI-1 with and without looks at validation data, a slice of PPI-20,
-ratios to plain PyG modules, block sizes, a profile. A part is left out once the time is up, and one that fails takes
-nothing else along. Writes OUT/profile.txt and OUT/profile.json as it goes. The data file is looked for under
-$ACCORD_DATA. `--deep` adds checks of all fused kernels against plain versions.
+Checks that fast paths give the results of plain ones (fused Adam, CUDA graphs, tf32, chunks, kernels). Then measures
+milliseconds per update of each encoder by precision, whole fits on PPI-1 with and without evaluations, a part of
+PPI-20, ratios to plain PyG modules, block sizes, and a profile. Parts that no longer fit the time limit are left out,
+and a failing part does not stop the others. Writes OUT/profile.txt and OUT/profile.json as it goes. The data file is
+searched under $ACCORD_DATA. `--deep` adds checks of all fused kernels against plain versions.
 """
 
 import argparse
@@ -49,7 +49,7 @@ SCORE_BLOCKS = ((32, 32, 4), (64, 32, 4), (32, 8, 1), (64, 16, 4))  # arcs, grou
 
 
 def timed(run: Callable[[], object], seconds: float = 0.5, least: int = 3, warm: int = 2) -> float:
-    """Milliseconds a call, after some to warm up."""
+    """Milliseconds per call, after warm-up calls."""
     for _ in range(warm):
         run()
     synchronise()
@@ -68,19 +68,19 @@ def reset_peak() -> None:
 
 
 def peak() -> tuple[float, float]:
-    """GiB in use, and GiB that the allocator held, at most."""
+    """Peak GiB in use, and peak GiB held by the allocator."""
     if DEVICE != "cuda":
         return 0.0, 0.0
     return torch.cuda.max_memory_allocated() / 2**30, torch.cuda.max_memory_reserved() / 2**30
 
 
 def only(graphs: list[Data], tasks: int) -> list[Data]:
-    """The graphs with their first labels alone."""
+    """The graphs with only their first labels."""
     return [Data(x=graph.x, edge_index=graph.edge_index, y=graph.y[:, :tasks]) for graph in graphs]
 
 
 class Networks:
-    """The paper's networks: drawing half a billion weights takes seconds, so it is done once for each encoder."""
+    """The paper's networks, built once for each encoder: drawing half a billion weights takes seconds."""
 
     def __init__(self) -> None:
         self.key: tuple[str, int] | None = None
@@ -88,7 +88,7 @@ class Networks:
         self.start: list[torch.Tensor] = []
 
     def get(self, encoder: str, count: int) -> FieldNetworks:
-        """With the weights they were drawn with."""
+        """The networks with their initial weights."""
         if self.key != (encoder, count):
             self.networks, self.start = None, []
             free_memory()
@@ -119,7 +119,7 @@ def trainer_for(encoder: str, count: int, **training: object) -> Trainer:
 
 
 def time_updates(trainer: Trainer, train: list[Data], seconds: float) -> tuple[float, float]:
-    """Milliseconds an update, and until all is launched."""
+    """Milliseconds per update, and until everything is launched."""
     batches = trainer.batches(train)
 
     def epoch() -> None:
@@ -153,7 +153,7 @@ def measure(
     goal = GOALS.get((encoder, name))
     against = "" if goal is None else f", goal {goal} ms: {'met' if ms <= goal else 'NOT met'}"
     record.say(
-        f"{name} {encoder} {kind} {how}: {ms:.2f} ms an update ({launch:.2f} ms to launch), {used:.1f} GiB in use, "
+        f"{name} {encoder} {kind} {how}: {ms:.2f} ms per update ({launch:.2f} ms to launch), {used:.1f} GiB in use, "
         f"{held:.1f} held at most, {count} replicas{against}",
         updates=name,
         encoder=encoder,
@@ -169,7 +169,7 @@ def measure(
 
 
 def measure_plain(record: Record, encoder: str, benchmark: str, count: int, ours: dict[tuple[str, str], float]) -> None:
-    """One label at a time with plain PyG modules, in the same run."""
+    """One label at a time with plain PyG modules, in the same process."""
     bench = accord.load_benchmark(benchmark)
     case = LearningCase(benchmark=benchmark, encoder=encoder, device=DEVICE, precision=PLAIN_PRECISION, seconds=1.0)
     plain = [time_plain(case, bench, bench.train[:2], task).ms for task in range(2)]
@@ -177,7 +177,7 @@ def measure_plain(record: Record, encoder: str, benchmark: str, count: int, ours
     found = ours.get((encoder, benchmark))
     ratio = "" if found is None else f"; all {count}: {each * count / found:.1f} times as long as ours"
     record.say(
-        f"{benchmark} {encoder} plain PyG, {PLAIN_PRECISION}: {each:.2f} ms an update and label, mean of 2{ratio}",
+        f"{benchmark} {encoder} plain PyG, {PLAIN_PRECISION}: {each:.2f} ms per update and label, mean of 2{ratio}",
         plain=encoder,
         benchmark=benchmark,
         ms=each,
@@ -186,10 +186,17 @@ def measure_plain(record: Record, encoder: str, benchmark: str, count: int, ours
 
 
 def whole_fit(
-    record: Record, encoder: str, count: int, train: list[Data], val: list[Data], kind: str, looks: bool, planned: bool
+    record: Record,
+    encoder: str,
+    count: int,
+    train: list[Data],
+    val: list[Data],
+    kind: str,
+    evaluated: bool,
+    planned: bool,
 ) -> None:
-    """400 updates on PPI-1, from placing graphs to putting the best parameters in place."""
-    every = 5 if looks else 400
+    """400 updates on PPI-1, from moving graphs to the device to restoring the best parameters."""
+    every = 5 if evaluated else 400
     trainer = trainer_for(encoder, count, precision=kind, evaluate_every=every)
     train, val = only(train, count), only(val, count)
     synchronise()
@@ -203,20 +210,21 @@ def whole_fit(
         history = trainer.history
     synchronise()
     seconds = time.perf_counter() - start
-    how = f"{'looks every 5 updates' if looks else 'a look at the end alone'}{', memory planned' if planned else ''}"
+    how = "evaluations every 5 updates" if evaluated else "one evaluation at the end"
+    how += ", memory planned" if planned else ""
     record.say(
         f"fit of {encoder} on PPI-1, {kind}: {seconds:.2f} s for 400 updates, {how}; {history[-1]}",
         fit=encoder,
         precision=kind,
         seconds=seconds,
-        looks=looks,
+        evaluated=evaluated,
         planned=planned,
         last=history[-1],
     )
 
 
 def sweep_blocks(record: Record, batch: GraphBatch, dtype: torch.dtype) -> None:
-    """Time of attention, forward and with its gradient, by block size: of rows, then of scores."""
+    """Time of attention, forward and backward, by block size of rows, then of scores."""
     pattern = _operators.arc_pattern(batch, True)
     h = torch.randn(batch.num_nodes, 121, 4, 256, device=DEVICE, dtype=dtype).requires_grad_()
     vectors = [torch.randn(121, 4, 256, device=DEVICE, dtype=dtype, requires_grad=True) for _ in range(2)]
@@ -242,19 +250,19 @@ def profile(record: Record, encoder: str, train: list[Data], count: int) -> None
     """Kernels of an update, by time."""
     trainer = trainer_for(encoder, count, precision="tf32", cuda_graphs=False)
     batches = trainer.batches(only(train, count))
-    tell_kernels(record, f"update of {encoder}", lambda: trainer.train_epoch(batches(0)))
+    record_kernels(record, f"update of {encoder}", lambda: trainer.train_epoch(batches(0)))
 
 
-def profile_look(record: Record, encoder: str, val: list[Data], count: int) -> None:
-    """Kernels of a look at validation data, by time."""
+def profile_evaluation(record: Record, encoder: str, val: list[Data], count: int) -> None:
+    """Kernels of an evaluation, by time."""
     trainer = trainer_for(encoder, count, precision="tf32", cuda_graphs=False)
     held_out = GraphBatch.collate(only(val, count)).to(DEVICE, torch.float32)
     with product_precision("tf32"):
-        record.say(f"a look of {encoder}, not replayed: {timed(lambda: trainer._evaluate(held_out)):.1f} ms")
-    tell_kernels(record, f"look of {encoder}", lambda: trainer._evaluate(held_out))
+        record.say(f"an evaluation of {encoder}, not replayed: {timed(lambda: trainer._evaluate(held_out)):.1f} ms")
+    record_kernels(record, f"evaluation of {encoder}", lambda: trainer._evaluate(held_out))
 
 
-def tell_kernels(record: Record, name: str, work: Callable[[], object]) -> None:
+def record_kernels(record: Record, name: str, work: Callable[[], object]) -> None:
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as profiled
 
@@ -313,17 +321,17 @@ def main() -> None:
         ("updates of sage, eager", 5, lambda: update("sage", "tf32", graphs=False)),
         ("updates of sage, tf32", 5, lambda: update("sage", "tf32")),
         ("updates of sage, bf16", 5, lambda: update("sage", "bf16-mixed")),
-        ("fit of sage, looks", 6, lambda: fit("sage", kind="tf32", looks=True, planned=False)),
-        ("fit of sage, no looks", 5, lambda: fit("sage", kind="tf32", looks=False, planned=False)),
-        ("fit of sage, planned", 8, lambda: fit("sage", kind="tf32", looks=True, planned=True)),
+        ("fit of sage, evaluations", 6, lambda: fit("sage", kind="tf32", evaluated=True, planned=False)),
+        ("fit of sage, no evaluations", 5, lambda: fit("sage", kind="tf32", evaluated=False, planned=False)),
+        ("fit of sage, planned", 8, lambda: fit("sage", kind="tf32", evaluated=True, planned=True)),
         ("sage, 20 graphs", 8, lambda: slice_of_twenty("sage", "tf32", 1.0)),
         ("plain sage", 6, lambda: measure_plain(record, "sage", "ppi-1", count, found)),
         ("updates of gat, tf32", 12, lambda: update("gat", "tf32", seconds=1.0)),
         ("updates of gat, bf16", 6, lambda: update("gat", "bf16-mixed", seconds=1.0)),
-        ("fit of gat, looks", 45, lambda: fit("gat", kind="tf32", looks=True, planned=False)),
+        ("fit of gat, evaluations", 45, lambda: fit("gat", kind="tf32", evaluated=True, planned=False)),
         ("gat, 20 graphs, tf32", 16, lambda: slice_of_twenty("gat", "tf32", 0.1)),
         ("plain gat", 5, lambda: measure_plain(record, "gat", "ppi-1", count, found)),
-        ("a look of gat", 4, lambda: profile_look(record, "gat", small.val, count)),
+        ("evaluation of gat", 4, lambda: profile_evaluation(record, "gat", small.val, count)),
         ("profile of gat", 4, lambda: profile(record, "gat", small.train, count)),
         ("updates of gcn, tf32", 4, lambda: update("gcn", "tf32", seconds=0.5)),
         ("updates of gcnii, tf32", 8, lambda: update("gcnii", "tf32", seconds=0.5)),
@@ -335,8 +343,8 @@ def main() -> None:
         ("block sizes of attention", 6, lambda: sweep_blocks(record, batch, torch.float32)),
         ("block sizes of attention, bf16", 6, lambda: sweep_blocks(record, batch, torch.bfloat16)),
         ("gat, 20 graphs, bf16", 16, lambda: slice_of_twenty("gat", "bf16-mixed", 0.1)),
-        ("fit of gat, no looks", 36, lambda: fit("gat", kind="tf32", looks=False, planned=False)),
-        ("fit of gat, bf16", 36, lambda: fit("gat", kind="bf16-mixed", looks=True, planned=False)),
+        ("fit of gat, no evaluations", 36, lambda: fit("gat", kind="tf32", evaluated=False, planned=False)),
+        ("fit of gat, bf16", 36, lambda: fit("gat", kind="bf16-mixed", evaluated=True, planned=False)),
     ]
     for name, needs, run in parts:
         record.part(name, needs, run)

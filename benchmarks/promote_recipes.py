@@ -1,13 +1,15 @@
-"""Take the winners of `search_recipes.py` into preset `accord`.
+"""Write the best recipes of `search_recipes.py` into preset `accord`.
 
     python benchmarks/promote_recipes.py
 
-Reads results/search/node.json and edge.json (rankings on validation data), writes the table that the preset reads. A
-pair without a finished search of its edge network takes the edge network found for GCNII on the same data.
+Reads results/search/node.json and edge.json (rankings on validation data) and writes the table that the preset reads.
+Where the edge network's search was not finished, the edge network found for GCNII on the same data is used.
 """
 
 import json
 from pathlib import Path
+
+from accord._files import write_json
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "accord" / "methods" / "accord_benchmarks.json"
@@ -24,7 +26,7 @@ def main():
         row = {key: best[key] for key in ("encoder", "node")}
         row |= {key: other[key] for key in ("edge_encoder", "edge", "scorer")}
         table.setdefault(encoder, {})[f"{benchmark}*"] = row
-    TABLE.write_text(json.dumps(table, indent=1) + "\n")
+    write_json(TABLE, table)
 
 
 if __name__ == "__main__":

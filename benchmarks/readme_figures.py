@@ -6,6 +6,7 @@ accord demo --run runs/demo && python benchmarks/readme_figures.py
 import json
 from pathlib import Path
 
+from accord._files import write_bytes, write_json, write_text
 from accord.app.commands.demo import ROW_TITLES
 from accord.drawing import draw_case
 from accord.evaluation import Case
@@ -15,19 +16,18 @@ RUN, OUT = ROOT / "runs" / "demo", ROOT / "results" / "demo"
 
 
 def main():
-    OUT.mkdir(parents=True, exist_ok=True)
     results = json.loads((RUN / "results.json").read_text())
     case = Case(**json.loads((RUN / "cases.json").read_text())[0])
-    (OUT / "case.png").write_bytes(draw_case(case, [str(digit) for digit in range(10)], ROW_TITLES))
+    write_bytes(OUT / "case.png", draw_case(case, [str(digit) for digit in range(10)], ROW_TITLES))
     rows = ["| test graphs | nodes right | graphs all right |", "|---|---|---|"]
     for part, scores in results["test"].items():
         rows.append(
             f"| {ROW_TITLES[part]} | {100 * scores['node_accuracy']:.1f} % | {100 * scores['graph_accuracy']:.1f} % |"
         )
     head = "# The demo's table\n\nWritten by `make figures` from a run of `accord demo`, seed 0.\n\n"
-    (OUT / "README.md").write_text(head + "\n".join(rows) + "\n")
+    write_text(OUT / "README.md", head + "\n".join(rows) + "\n")
     kept = {key: value for key, value in results.items() if key != "reliability"}
-    (OUT / "results.json").write_text(json.dumps(kept, indent=1) + "\n")
+    write_json(OUT / "results.json", kept)
 
 
 if __name__ == "__main__":

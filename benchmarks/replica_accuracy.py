@@ -1,25 +1,26 @@
-"""Replica training gives what training one label at a time gives, in any precision and any portion of graphs.
+"""Accuracy of replica training compared with one label at a time, by precision and by graphs per update.
 
     python benchmarks/replica_accuracy.py OUT [--device cuda]
 
 On PPI (labels rebuilt), the paper's networks. Written to OUT/replicas.json and OUT/README.md:
-1. Six labels of PPI-1 with SAGE: among all 121, and each alone with the same seed: losses of the first updates, then
-   test accuracy, beside what another seed changes.
-2. Precision: all labels of PPI-1, test accuracy of the node network and loss by float32, tf32 and bfloat16.
-3. Larger portions: PPI-10 with one graph an update, and with all ten: updates, test accuracy.
+1. Six labels of PPI-1 with SAGE, among all 121 and each alone with the same seed: losses of the first updates, then
+   test accuracy, compared with another seed.
+2. Precision: all labels of PPI-1, test accuracy and loss in float32, tf32 and bfloat16.
+3. Larger updates: PPI-10 with one graph per update, and with all ten: updates, test accuracy.
 """
 
 import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
 import torch
 
+from accord._files import write_json, write_text
 from accord.datasets import load_benchmark
 from accord.evaluation import node_accuracy
 from accord.experiments import provenance
+from accord.experiments._results import markdown_table
 from accord.graphs import GraphBatch
 from accord.learning import Replicas, TrainingRun
 from accord.methods import Shape, StructuredProxyNetwork, preset_recipe
@@ -32,7 +33,7 @@ HOW = ("among all", "alone", "among all, seed 2")
 
 
 def train(benchmark, encoder, replicas, device, epochs=400, every=10, **training) -> dict:
-    """Train; losses at every look, and test accuracy of node network and SPN for each replica."""
+    """Train; returns losses at each evaluation, and test accuracy of node network and SPN for each replica."""
     bench = load_benchmark(benchmark)
     recipe = preset_recipe("paper", encoder, benchmark=benchmark)
     options = {"max_epochs": epochs, "evaluate_every": every, "accelerator": device, "precision": "tf32", **training}
@@ -53,7 +54,7 @@ def losses(found: dict) -> list[list[float]]:
 
 
 def early_gap(encoder: str, device: str) -> float:
-    """Largest relative gap of losses in the first updates, each label among six or alone, in float32."""
+    """Largest relative gap of losses in the first updates between six labels at once and each alone, in float32."""
     options = {"epochs": EARLY, "every": 1, "precision": "32-true"}
     together = losses(train("ppi-1", encoder, Replicas((1,), ALL, LABELS), device, **options))
     apart = [losses(train("ppi-1", encoder, Replicas((1,), ALL, (label,)), device, **options)) for label in LABELS]
@@ -109,10 +110,6 @@ def markdown(results: dict) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
-
-
 def six_labels_section(six: dict) -> str:
     early = ", ".join(f"{name} {gap:.1e}" for name, gap in six["early"].items())
     head = ["label", "GNN among all 121", "alone", "among all, seed 2", "SPN among all 121", "alone", "seed 2"]
@@ -131,7 +128,7 @@ def six_labels_section(six: dict) -> str:
             "## Six labels of PPI-1",
             f"Largest relative gap of the losses of the first {EARLY} updates between six labels at once and each "
             f"alone, float32: {early}. After 400 updates (SAGE, tf32):",
-            table(head, rows),
+            markdown_table(head, rows),
             *said,
         ]
     )
@@ -149,7 +146,7 @@ def precision_section(found: dict) -> str:
         for kind, one in kinds.items()
     ]
     title = f"## Precision, all labels of PPI-1, {PRECISION_EPOCHS} updates"
-    return f"{title}\n\n{table(['encoder', 'precision', 'GNN', 'SPN', 'node, edge loss'], rows)}"
+    return f"{title}\n\n{markdown_table(['encoder', 'precision', 'GNN', 'SPN', 'node, edge loss'], rows)}"
 
 
 def portions_section(found: dict) -> str:
@@ -157,8 +154,8 @@ def portions_section(found: dict) -> str:
         [str(graphs), str(one["epochs"]), str(one["updates"]), *(f"{100 * one[way]:.2f}" for way in ("gnn", "spn"))]
         for graphs, one in found.items()
     ]
-    title = "## Larger portions, PPI-10, SAGE"
-    return f"{title}\n\n{table(['graphs an update', 'epochs', 'updates', 'GNN', 'SPN'], rows)}"
+    title = "## Larger updates, PPI-10, SAGE"
+    return f"{title}\n\n{markdown_table(['graphs per update', 'epochs', 'updates', 'GNN', 'SPN'], rows)}"
 
 
 def main() -> None:
@@ -167,7 +164,6 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--portion-epochs", type=int, default=200)
     given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
     results: dict = {"provenance": provenance(torch.device(given.device))}
     steps = {
         "six": lambda: six_labels(given.device),
@@ -179,8 +175,8 @@ def main() -> None:
     }
     for name, run in steps.items():
         results[name] = run()
-        (given.out / "replicas.json").write_text(json.dumps(results, indent=1) + "\n")
-        (given.out / "README.md").write_text(markdown(results))
+        write_json(given.out / "replicas.json", results)
+        write_text(given.out / "README.md", markdown(results))
         print(f"{name} done", flush=True)
     print(markdown(results))
 

@@ -1,18 +1,18 @@
-"""Random search behind preset `accord`: recipes drawn, trained and ranked on validation data alone.
+"""Random search behind preset `accord`: recipes are drawn, trained and ranked on validation data only.
 
     python benchmarks/search_recipes.py node cora* gcnii --draws 40 --out results/search
     python benchmarks/search_recipes.py edge cora* gcnii --draws 40 --out results/search
 
-`node` ranks recipes of the node network alone; `edge` takes the preset's node network and ranks edge networks by what
-the field makes of both.
+`node` ranks recipes of the node network alone. `edge` takes the preset's node network and ranks edge networks by the
+validation score of the combined field.
 """
 
 import argparse
-import json
 import random
 from dataclasses import replace
 from pathlib import Path
 
+from accord._files import write_json
 from accord.datasets import load_benchmark
 from accord.encoders import GAT, GCN, GCNII, MLP, AgreementScorer, BilinearScorer, GraphSAGE, LinearScorer
 from accord.learning import PartOptions, Replicas, TrainingRun
@@ -85,7 +85,7 @@ def main():
         method = "gnn" if args.part == "node" else "spn"
         base = recipe = preset_recipe("accord", args.encoder, benchmark=args.benchmark, method=method)
         if args.part == "node":
-            if draw:  # the first draw is what the preset has now
+            if draw:  # the first draw is the preset's current recipe
                 recipe = replace(base, encoder=draw_encoder(args.encoder, rng), node=draw_part(rng))
             model = GNN(recipe, bench.level).fit(run, shape, replicas)
             score = max(row["node_score"] for row in model.history)
@@ -100,9 +100,8 @@ def main():
         rows.append({"score": score, "draw": draw, **recipe_to_config(recipe)})
         print(f"{args.part} {args.benchmark} {args.encoder} {draw} {score:.4f}", flush=True)
     rows.sort(key=lambda row: -row["score"])
-    args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / f"{args.part}-{args.benchmark.rstrip('*')}-{args.encoder}.json"
-    path.write_text(json.dumps({"seeds": SEEDS, "draws": args.draws, "ranked": rows[:10]}, indent=1) + "\n")
+    write_json(path, {"seeds": SEEDS, "draws": args.draws, "ranked": rows[:10]})
 
 
 if __name__ == "__main__":

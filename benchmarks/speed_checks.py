@@ -1,4 +1,4 @@
-"""Checks that the fast ways of training give what the plain ones give, on a GPU."""
+"""For `profile_learning.py`: checks that fast training paths give the results of the plain ones, on a GPU."""
 
 import copy
 from collections.abc import Callable
@@ -26,7 +26,7 @@ Graphs = tuple[list[Data], list[Data]]
 
 
 def checkable(bench: Benchmark) -> Graphs:
-    """Two graphs to train on and two to look at, with a few labels."""
+    """Two training graphs and two validation graphs, with a few labels."""
     some = [Data(x=g.x, edge_index=g.edge_index, y=g.y[:, :COUNT]) for g in (*bench.train[:1], *bench.val[:2])]
     return some[:2], some[1:]
 
@@ -96,16 +96,16 @@ def check_graphs(record: Record, graphs: Graphs) -> None:
 
 
 def check_tf32(record: Record, graphs: Graphs) -> None:
-    """A short run in tf32 against float32, and the setting put back."""
+    """A short run in tf32 against float32; the setting is restored afterwards."""
     for encoder in ("sage", "gat"):
         full, rounded = (job_for(encoder, graphs, precision=kind, evaluate_every=1) for kind in ("32-true", "tf32"))
         wanted, found = losses(full.run()), losses(rounded.run())
         check(record, f"{encoder}: losses, tf32 against float32", [found], [wanted], 2e-2)
-    verdict(record, "precision of products put back", torch.get_float32_matmul_precision() == "highest")
+    verdict(record, "precision of products restored", torch.get_float32_matmul_precision() == "highest")
 
 
 def check_leaving(record: Record, graphs: Graphs) -> None:
-    """Replicas that run out of patience leave, and nobody's best parameters change."""
+    """Replicas that run out of patience leave without changing any best parameters."""
     options = {"patience": 1, "evaluate_every": 1, "max_epochs": 12}
     job, other = job_for("sage", graphs, **options), job_for("sage", graphs, **options)
     trainer = job.execute()
@@ -120,7 +120,7 @@ def check_leaving(record: Record, graphs: Graphs) -> None:
 
 
 def check_chunks(record: Record, graphs: Graphs) -> None:
-    """Chunks planned by measured memory, and by an allocator that says no."""
+    """Chunks planned by measured memory, and chunks after a failed allocation."""
     whole = job_for("sage", graphs)
     whole.run()
     job = job_for("sage", graphs)

@@ -64,7 +64,7 @@ def test_seeds_of_two_runs_are_joined():
     assert both.scores["spn"]["graph"] == [0.6, 0.61, 0.7] * 2
 
 
-@pytest.mark.parametrize("folder", ["citation", "methods", "ppi"])
+@pytest.mark.parametrize("folder", ["citation", "methods", "ppi", "paper_preset/crf_full_batch"])
 def test_committed_results_are_readable(folder):
     paths = sorted((STORED / folder).glob("*.json"))
     assert paths

@@ -150,10 +150,10 @@ def run_checks(workers: int) -> list[dict]:
     ]
     results = []
     for number, share in enumerate(shares):
-        said, _ = share.communicate()
-        results += [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+        text, _ = share.communicate()
+        results += [json.loads(line) for line in text.splitlines() if line.startswith("{")]
         if share.returncode != 0:
-            results.append({"ok": False, "note": f"share {number} stopped: {said[-1500:]}"})
+            results.append({"ok": False, "note": f"share {number} stopped: {text[-1500:]}"})
     return results
 
 
@@ -166,8 +166,8 @@ def as_markdown(results: list[dict]) -> str:
         "`error` is the largest difference of a log-message; `seconds` is mostly the time of compiling.\n",
     ]
     for result in results:
-        said = ", ".join(f"{key} {value}" for key, value in result.items() if key != "ok")
-        lines.append(f"    {'ok  ' if result['ok'] else 'FAIL'} {said}")
+        text = ", ".join(f"{key} {value}" for key, value in result.items() if key != "ok")
+        lines.append(f"    {'ok  ' if result['ok'] else 'FAIL'} {text}")
     return "\n".join(lines) + "\n"
 
 

@@ -117,19 +117,19 @@ def six_labels_section(six: dict) -> str:
         [str(row["label"]), *(f"{100 * row[f'{way} {how}']:.2f}" for way in ("gnn", "spn") for how in HOW)]
         for row in six["rows"]
     ]
-    said = []
+    gaps = []
     for way in ("gnn", "spn"):
         apart, seeds = (
             100 * mean(abs(row[f"{way} among all"] - row[f"{way} {how}"]) for row in six["rows"]) for how in HOW[1:]
         )
-        said.append(f"{way.upper()}: mean gap {apart:.2f} points to the same label alone, {seeds:.2f} to another seed.")
+        gaps.append(f"{way.upper()}: mean gap {apart:.2f} points to the same label alone, {seeds:.2f} to another seed.")
     return "\n\n".join(
         [
             "## Six labels of PPI-1",
             f"Largest relative gap of the losses of the first {EARLY} updates between six labels at once and each "
             f"alone, float32: {early}. After 400 updates (SAGE, tf32):",
             markdown_table(head, rows),
-            *said,
+            *gaps,
         ]
     )
 

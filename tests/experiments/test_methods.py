@@ -95,6 +95,13 @@ def test_committed_tables_of_methods_and_citation_show_the_same_cells():
     assert f"| pubmed* | gcnii | accord | 5 | {cell} |" in home
 
 
+def test_the_documentation_quotes_stored_tables():
+    stored = "\n".join(path.read_text() for path in STORED.glob("*/README.md"))
+    lines = (STORED.parent / "docs" / "results.md").read_text().splitlines()
+    quoted = [line for line in lines if line.startswith("|") and "±" in line]
+    assert quoted and [line for line in quoted if line not in stored] == []
+
+
 def test_variants_are_not_compared_with_the_papers_method(results):
     table = methods_table([replace(results[variant], encoder="gat") for variant in ("spn-shared", "spn")])
     lines = table.splitlines()

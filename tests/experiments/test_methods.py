@@ -16,10 +16,13 @@ from accord.experiments import (
     reproduce_run_time,
     run_variant,
 )
+from accord.experiments import _convergence as convergence
 from accord.experiments import _run_time as run_time
 from accord.experiments._methods import is_comparison, methods_table
 from accord.experiments._paper import paper_score
 from accord.experiments._results import file_stem
+from accord.learning import RefinementOptions
+from accord.methods import preset_recipe
 
 pytestmark = pytest.mark.data("planetoid_citeseer.npz")
 STORED = Path(__file__).parents[2] / "results"
@@ -28,7 +31,10 @@ STORED = Path(__file__).parents[2] / "results"
 @pytest.fixture(scope="module")
 def results():
     options = {"seeds": (1, 2), "max_epochs": 1, "accelerator": "cpu"}
-    return {variant: run_variant(variant, "citeseer*", "gcn", "accord", **options) for variant in VARIANTS}
+    short = replace(VARIANTS["spn-refined"], changes={"refinement": RefinementOptions(max_epochs=1)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(VARIANTS, "spn-refined", short)
+        return {variant: run_variant(variant, "citeseer*", "gcn", "accord", **options) for variant in VARIANTS}
 
 
 def write(results, folder):
@@ -161,7 +167,12 @@ def test_negative_run_times_are_refused(clock, tmp_path):
     assert not list(tmp_path.glob("*.json"))
 
 
-def test_curves_begin_with_the_game(tmp_path):
+def test_curves_begin_with_the_game(tmp_path, monkeypatch):
+    def short_recipe(*arguments, **options):
+        recipe = preset_recipe(*arguments, **options)
+        return replace(recipe, training=replace(recipe.training, max_epochs=15))
+
+    monkeypatch.setattr(convergence, "preset_recipe", short_recipe)
     text = reproduce_convergence(tmp_path, ["citeseer*"], ["gcn"], seeds=(1,), max_epochs=2, accelerator="cpu")
     stored = json.loads((tmp_path / "accord-citeseer-gcn.json").read_text())
     starts = {name: runs[0][0]["field_score"] for name, runs in stored["curves"].items()}

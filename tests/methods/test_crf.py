@@ -1,4 +1,4 @@
-"""Fields trained as a whole: convergence where it is convex, honest ends where it diverges, every variant by name."""
+"""Fields trained as a whole: convergence where the loss is convex, divergence, and every variant."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ LINEAR = CRFRecipe(
 
 
 def in_double(model, graphs):
-    """Networks and graphs in float64, and the training loss of the whole field there."""
+    """A batch in float64 and the training loss of the whole field on it."""
     for part in model.parts.values():
         part.double().zero_grad()
     batch = GraphBatch.collate(graphs).to(torch.device("cpu"), torch.float64)
@@ -58,9 +58,9 @@ def test_a_linear_crf_on_trees_converges_to_moment_matching():
     gradients = [parameter.grad for part in model.parts.values() for parameter in part.parameters()]
     norm = torch.sqrt(sum(gradient.square().sum() for gradient in gradients))
     assert norm < 1e-4
-    assert loss < in_double(start, graphs)[1] - 0.1  # the exact log-likelihood has risen, in nats a node
-    # The paper's conditions (Eq. 4), as far as log-linear potentials can meet them: expectations of the features under
-    # the field equal those under the labels, at nodes and, for both ends of every edge, at edges.
+    assert loss < in_double(start, graphs)[1] - 0.1  # the exact log-likelihood has risen, in nats per node
+    # The paper's conditions (Eq. 4) for log-linear potentials: expectations of the features under the field equal those
+    # under the labels, at nodes and at edges.
     with torch.no_grad():
         node, edge = model.parts["node"](batch), model.parts["edge"](batch)
     beliefs = eliminate_beliefs(raw_field(node, edge, batch.topology))
@@ -74,7 +74,7 @@ def test_a_linear_crf_on_trees_converges_to_moment_matching():
     assert_close(both / count, torch.zeros(2, 2, dtype=torch.float64), rtol=0, atol=1e-4)
 
 
-def test_the_loss_is_the_negative_log_likelihood_and_its_gradient_the_games():
+def test_the_loss_is_the_negative_log_likelihood_with_the_gradient_of_the_game():
     model = CRF(LINEAR).build(SHAPE, Replicas((3,)))
     batch, loss = in_double(model, TRAIN)
     node, edge = model.parts["node"](batch), model.parts["edge"](batch)
@@ -102,8 +102,8 @@ def test_a_trained_crf_labels_better_than_its_node_scores_alone(objective, share
     assert_close(model.beliefs(batch, "sum").node.exp().sum(-1), torch.ones(2, len(batch.y)))
 
 
-def test_pseudolikelihood_says_which_labels_it_cannot_use():
-    """A node teaches it something only if all its neighbours are labelled."""
+def test_pseudolikelihood_reports_labels_that_it_cannot_use():
+    """A node counts only if all its neighbours are labelled."""
     graphs = [graph.clone() for graph in TRAIN[:4]]
     recipe = replace(RECIPE, objective="pseudolikelihood", training=replace(RECIPE.training, max_epochs=1))
     labelled = sum(int(graph.num_nodes) for graph in graphs) - 1
@@ -117,7 +117,7 @@ def test_pseudolikelihood_says_which_labels_it_cannot_use():
         graph.y[0] = 0
     with pytest.raises(InputError, match="all 4 labels of replica 0 .* use objective 'maximin'"):
         CRF(recipe).fit(TrainingRun(graphs, VAL), SHAPE, Replicas((0,)))
-    for graph, whole in zip(graphs, TRAIN, strict=False):  # one task of two has nothing to offer
+    for graph, whole in zip(graphs, TRAIN, strict=False):  # the second of two tasks has no usable label
         graph.y = torch.stack([whole.y, graph.y], 1)
     with pytest.raises(InputError, match="all 4 labels of replica 1 "):
         CRF(recipe).fit(TrainingRun(graphs, VAL), replace(SHAPE, num_tasks=2), Replicas((0,), 2))
@@ -132,7 +132,7 @@ def test_propagated_beliefs_train_as_exact_ones_do_on_trees():
 
 
 @pytest.mark.parametrize("method", [CRF, GNN, StructuredProxyNetwork])
-def test_a_diverging_run_ends_with_its_best_parameters_and_says_so(method):
+def test_a_diverging_run_keeps_its_best_parameters_and_warns(method):
     huge = 1e30 if method is CRF else 1e38
     part = PartOptions(learning_rate=huge)
     recipe = recipe_for(method, vars(RECIPE) | {"node": part, "edge": part})
@@ -148,7 +148,7 @@ def test_a_diverging_run_ends_with_its_best_parameters_and_says_so(method):
 @pytest.mark.parametrize("method", [CRF, GMNN, GNN, SmoothedGNN, StructuredProxyNetwork])
 @pytest.mark.filterwarnings("ignore::accord.errors.DivergenceWarning")
 def test_broken_networks_are_never_kept(method, rate):
-    """One step too long, then a look: weights may still be finite where scores no longer are."""
+    """After one step that is too long, weights may still be finite while scores are not."""
     part = PartOptions(learning_rate=rate)
     training = TrainingOptions(max_epochs=3, evaluate_every=1, accelerator="cpu")
     recipe = recipe_for(method, vars(RECIPE) | {"node": part, "edge": part, "training": training})
@@ -172,10 +172,10 @@ def test_a_checkpoint_of_another_loss_or_method_is_refused(tmp_path):
         with pytest.raises(InputError, match="other seeds, settings, graphs or networks"):
             method(recipe).fit(TrainingRun(TRAIN, VAL, tmp_path), SHAPE, Replicas((0,)))
     again = CRF(replace(quick, training=replace(quick.training, max_epochs=3)))
-    again.fit(TrainingRun(TRAIN, VAL, tmp_path), SHAPE, Replicas((0,)))  # a longer run goes on
+    again.fit(TrainingRun(TRAIN, VAL, tmp_path), SHAPE, Replicas((0,)))  # a longer run resumes
 
 
-def test_companions_of_a_diverging_replica_are_not_disturbed(tmp_path):
+def test_a_diverging_replica_does_not_change_the_others(tmp_path):
     calm = CRF(RECIPE).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((1,)))
 
     class Steep(CRF):
@@ -192,7 +192,7 @@ def test_companions_of_a_diverging_replica_are_not_disturbed(tmp_path):
         pair = Steep(RECIPE).fit(TrainingRun(TRAIN, VAL, tmp_path), SHAPE, Replicas((1, 2)))
     for name, value in calm.tensors().items():
         assert_close(pair.tensors()[name][:1], value, rtol=1e-4, atol=1e-5)
-    with pytest.warns(DivergenceWarning, match="seed 2"):  # a finished run that is opened again says it again
+    with pytest.warns(DivergenceWarning, match="seed 2"):  # a finished run that is resumed warns again
         again = Steep(RECIPE).fit(TrainingRun(TRAIN, VAL, tmp_path), SHAPE, Replicas((1, 2)))
     assert all(torch.equal(again.tensors()[name], value) for name, value in pair.tensors().items())
 
@@ -205,7 +205,7 @@ def test_the_paper_gives_crfs_their_own_rates():
     assert preset_recipe("paper", "gat", benchmark="cora*", method="gmnn").node.learning_rate == 5e-3
 
 
-def test_features_as_they_are_cannot_label_nodes():
+def test_the_identity_encoder_cannot_label_nodes():
     with pytest.raises(OptionError, match="It can serve edges only"):
         CRF(replace(RECIPE, encoder=Identity())).build(Shape(5, 3), Replicas((0,)))
     with pytest.raises(OptionError, match="CRFRecipe: objective 'guess' is unknown"):

@@ -1,4 +1,4 @@
-"""GMNN: a label network that never sees a node's own label, trained in turn with the inference network."""
+"""GMNN: a label network that never reads a node's own label, trained in turn with the inference network."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def accuracy(model, graphs):
     return (model.labels(batch) == batch.y).double().mean(-1)
 
 
-def test_the_label_network_does_not_see_a_nodes_own_label():
+def test_the_label_network_does_not_read_a_nodes_own_label():
     batch = GraphBatch.collate(TRAIN[:5])
     model = GMNN(RECIPE).build(SHAPE, Replicas((0,)))
     labels = torch.rand(1, len(batch.y), 3, requires_grad=True)
@@ -67,7 +67,7 @@ def test_missing_labels_are_filled_in_by_the_inference_network():
 
 
 def test_the_inference_network_learns_from_the_label_network_too():
-    """With the label network sure of one state everywhere, its pupil's loss falls as it agrees."""
+    """If the label network is certain of one state, the inference network's loss falls as it agrees."""
     batch = GraphBatch.collate(TRAIN[:5])
     model = GMNN(RECIPE).build(SHAPE, Replicas((0,)))
     label = model.parts["label"]
@@ -85,14 +85,14 @@ def test_the_inference_network_learns_from_the_label_network_too():
 def test_labels_of_neighbours_help_and_rounds_alternate():
     alone = GNN(recipe_for(GNN, vars(RECIPE))).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0, 1)))
     both = GMNN(RECIPE).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0, 1)))
-    assert bool((accuracy(both, VAL) >= accuracy(alone, VAL)).all())  # each stage starts from what it has to beat
+    assert bool((accuracy(both, VAL) >= accuracy(alone, VAL)).all())  # no stage ends worse than it starts
     assert accuracy(both, TEST).mean() > accuracy(alone, TEST).mean()
     assert [row["epoch"] for row in both.history] == list(range(0, 105, 5))
     kinds = ["label" if "label_loss" in row else "node" for row in both.history[1:]]
     assert kinds == ["node"] * 4 + (["label"] * 4 + ["node"] * 4) * 2
 
 
-def test_without_rounds_it_is_the_inference_network():
+def test_without_rounds_the_model_is_the_inference_network():
     alone = GNN(recipe_for(GNN, vars(RECIPE))).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0,)))
     both = GMNN(replace(RECIPE, rounds=0)).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0,)))
     batch = GraphBatch.collate(TEST)
@@ -105,7 +105,7 @@ def test_rounds_are_whole_numbers():
             replace(RECIPE, rounds=rounds)
 
 
-def test_the_front_door_trains_saves_and_loads_it(tmp_path):
+def test_the_classifier_trains_saves_and_loads_it(tmp_path):
     model = accord.NodeClassifier("gmnn", GCN(hidden=8), max_epochs=5, accelerator="cpu").fit(TRAIN, VAL)
     model.save(tmp_path)
     again = accord.NodeClassifier.load(tmp_path)

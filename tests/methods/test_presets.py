@@ -1,4 +1,4 @@
-"""Presets as tables: the appendix's values where it has them, and what a benchmark asks for."""
+"""Presets: the values of the paper's appendix, and values for benchmarks."""
 
 import pytest
 
@@ -19,8 +19,8 @@ def test_the_papers_values_by_encoder_and_data_set():
         preset_recipe("paper", "unet", benchmark="dblp")
 
 
-def test_the_game_is_played_on_portions_of_graphs():
-    """All citation graphs at once would make too few updates at the paper's rate; on PPI it is one graph anyhow."""
+def test_the_game_trains_on_batches_of_graphs():
+    """All citation graphs at once would give too few updates at the paper's rate; PPI has one graph per update."""
     game = preset_recipe("paper", "gcnii", benchmark="cora*", method="crf").training
     assert (game.batch_graphs, game.max_epochs) == (20, 1000)
     assert preset_recipe("paper", "gcnii", benchmark="ppi-1", method="crf").training.batch_graphs == 1
@@ -28,20 +28,20 @@ def test_the_game_is_played_on_portions_of_graphs():
     assert preset_recipe("paper", "gcnii", benchmark="cora*").training.batch_graphs is None
 
 
-def test_dense_graphs_get_candidates_of_low_sharpness():
+def test_ppi_has_candidates_of_low_sharpness():
     assert preset_recipe("accord", "sage", benchmark="ppi-1").grid == DENSE_GRID
     assert preset_recipe("accord", "sage", benchmark="cora*").grid != DENSE_GRID
 
 
 @pytest.mark.parametrize("preset", ["accord", "paper"])
 @pytest.mark.parametrize("written", ["GCN", "GraphSAGE", "GCNII"])
-def test_encoders_are_found_whatever_their_case(preset, written):
+def test_names_of_encoders_ignore_case(preset, written):
     assert preset_recipe(preset, written) == preset_recipe(preset, written.lower())
     assert preset_recipe(preset, "gcn", written).edge_encoder == preset_recipe(preset, written).encoder
 
 
 @pytest.mark.parametrize(("written", "name"), [("Cora", "cora*"), ("PPI", "ppi-20"), ("pubmed*", "pubmed*")])
-def test_benchmarks_are_found_as_load_benchmark_finds_them(written, name):
+def test_benchmarks_have_the_names_of_load_benchmark(written, name):
     assert preset_recipe("accord", "gcnii", benchmark=written) == preset_recipe("accord", "gcnii", benchmark=name)
     assert preset_features("paper", written) == preset_features("paper", name)
 

@@ -1,4 +1,4 @@
-"""Refinement goes on from the proxy's solution, and never gives up validation accuracy for it."""
+"""Refinement starts from the solution of the proxy problem and never lowers validation accuracy."""
 
 from dataclasses import replace
 from functools import partial
@@ -41,7 +41,7 @@ def likelihood(model, graphs):
     return (field.score(batch.y[None]) - eliminate_beliefs(field).log_partition).mean(-1)
 
 
-def test_refinement_keeps_the_combination_and_never_loses_on_validation():
+def test_refinement_keeps_the_combination_and_validation_accuracy():
     before = StructuredProxyNetwork(RECIPE, "graph").fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0, 1)))
     after = StructuredProxyNetwork(REFINED, "graph").fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0, 1)))
     for name, value in before.chosen.tensors().items():
@@ -57,7 +57,7 @@ def test_refinement_keeps_the_combination_and_never_loses_on_validation():
 def test_the_game_raises_the_likelihood_of_the_training_labels():
     before = StructuredProxyNetwork(RECIPE).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0,)))
     options = RefinementOptions(learning_rate=5e-3, max_epochs=40)
-    # Validation on the training graphs, so that what is kept is what the game has learned there.
+    # Validation on the training graphs, so that the parameters that fit them best are kept.
     after = StructuredProxyNetwork(replace(RECIPE, refinement=options)).fit(
         TrainingRun(TRAIN, TRAIN), SHAPE, Replicas((0,))
     )
@@ -69,13 +69,13 @@ def test_without_the_proxy_the_game_starts_from_untrained_networks():
     model = StructuredProxyNetwork(alone, "graph").fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0,)))
     assert not any("node_loss" in row for row in model.history)
     assert model.history[-1]["field_score"] > model.history[0]["node_score"]
-    first = alone.grid.candidates()[0]  # untrained networks are no ground for a choice
+    first = alone.grid.candidates()[0]  # nothing is chosen by untrained networks
     assert [float(values[0]) for values in model.chosen.tensors().values()][:-1] == pytest.approx(first)
     assert model.chosen.score.isnan().all()
 
 
 @pytest.mark.parametrize("method", ["spn", "gmnn", "smooth"])
-def test_choices_after_training_are_deterministic_where_that_is_asked_for(method, monkeypatch):
+def test_choices_after_training_are_deterministic_if_asked_for(method, monkeypatch):
     seen = []
 
     def noted(*given, wrapped):
@@ -92,7 +92,7 @@ def test_choices_after_training_are_deterministic_where_that_is_asked_for(method
     assert not torch.are_deterministic_algorithms_enabled()
 
 
-def test_a_refined_run_that_was_stopped_goes_on(tmp_path):
+def test_a_refined_run_that_was_stopped_resumes(tmp_path):
     whole = StructuredProxyNetwork(REFINED).fit(TrainingRun(TRAIN, VAL), SHAPE, Replicas((0,)))
     rows = 0
 
@@ -107,13 +107,13 @@ def test_a_refined_run_that_was_stopped_goes_on(tmp_path):
 
     with pytest.raises(Stop):
         StructuredProxyNetwork(REFINED).fit(TrainingRun(TRAIN, VAL, tmp_path, stop), SHAPE, Replicas((0,)))
-    assert rows == 9  # what the second stage starts from is told once more
+    assert rows == 9  # the start of the second stage is reported too
     again = StructuredProxyNetwork(REFINED).fit(TrainingRun(TRAIN, VAL, tmp_path), SHAPE, Replicas((0,)))
     assert again.history == whole.history
     assert all(torch.equal(again.tensors()[name], value) for name, value in whole.tensors().items())
 
 
-def test_the_front_door_refines_and_remembers_it(tmp_path):
+def test_the_classifier_refines_and_saves_that_it_did(tmp_path):
     model = accord.NodeClassifier(recipe=RECIPE, refine=True, accelerator="cpu", max_epochs=5).fit(TRAIN, VAL)
     model.save(tmp_path)
     again = accord.NodeClassifier.load(tmp_path)

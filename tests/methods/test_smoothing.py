@@ -20,7 +20,7 @@ RECIPE = GNNRecipe(
 )
 
 
-def test_a_round_mixes_in_the_normalised_neighbours():
+def test_a_round_averages_with_the_normalised_neighbours():
     batch = GraphBatch.collate(VAL[:4])
     values = torch.rand(2, len(batch.y), 3)
     adjacency = torch.zeros(len(batch.y), len(batch.y))
@@ -47,7 +47,7 @@ def test_each_replica_chooses_its_own_and_never_loses_on_validation():
         assert_close(model.log_probabilities(batch).exp()[replica], own[0])
 
 
-def test_the_front_door_trains_saves_and_loads_it(tmp_path):
+def test_the_classifier_trains_saves_and_loads_it(tmp_path):
     model = accord.NodeClassifier("smooth", recipe=RECIPE, accelerator="cpu").fit(TRAIN, VAL)
     model.save(tmp_path)
     again = accord.NodeClassifier.load(tmp_path)

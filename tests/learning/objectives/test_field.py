@@ -1,4 +1,4 @@
-"""Scores as potentials: the field they make, checked once for graphs that come again and again."""
+"""Scores as potentials: the field that they form; graphs are checked once."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ def potentials(shape, states, seed, dtype=torch.float32):
     return node, torch.randn(2, shape.num_edges, states, states, generator=generator, dtype=dtype)
 
 
-def test_fields_of_the_same_graphs_are_each_their_own():
+def test_fields_of_the_same_graphs_are_independent():
     shape = GraphBatch.collate(TRAIN).topology
     cases = [(3, 0, torch.float32), (3, 1, torch.float32), (2, 2, torch.float32), (3, 3, torch.float64)]
     made = [raw_field(*potentials(shape, *case), shape) for case in cases]
@@ -47,7 +47,7 @@ def test_gradients_reach_the_scores_every_time():
         assert_close(edge.grad, torch.full_like(edge, 2.0))
 
 
-def test_bad_scores_and_bad_graphs_are_refused_as_ever():
+def test_bad_scores_and_bad_graphs_are_refused():
     shape = GraphBatch.collate(TRAIN).topology
     node, edge = potentials(shape, 3, 0)
     raw_field(node, edge, shape)

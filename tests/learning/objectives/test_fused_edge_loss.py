@@ -122,7 +122,7 @@ def test_networks_learn_the_same(name):
         torch.testing.assert_close(mine, theirs)
 
 
-def test_which_scorers_are_sums_of_their_ends():
+def test_which_scorers_are_sums_over_both_ends():
     h = torch.randn(4, len(SEEDS), 5)
     split = {name: s.build(5, 3, SEEDS, ATTRIBUTES if name == "attributes" else 0) for name, s in SCORERS.items()}
     assert [name for name, s in split.items() if s.node_tables(h, None) is not None] == ["linear", "oriented"]

@@ -34,7 +34,7 @@ def test_edge_loss_counts_edges_with_both_ends_labelled():
         assert_close(loss[r], functional.cross_entropy(EDGE[r].flatten(1)[list(rows)], torch.tensor(pairs)))
 
 
-def test_one_set_of_labels_serves_all_replicas():
+def test_all_replicas_can_share_one_set_of_labels():
     assert_close(node_loss(NODE, TARGETS[:1])[1], node_loss(NODE[1:], TARGETS[:1])[0])
 
 

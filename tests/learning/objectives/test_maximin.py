@@ -42,7 +42,7 @@ def test_exact_beliefs_give_the_gradient_of_the_likelihood(field, seed):
 
 
 @given(fields(max_nodes=6, tree=True), st.integers(0, 2**20))
-def test_propagated_beliefs_do_too_on_forests(field, seed):
+def test_propagated_beliefs_give_it_too_on_forests(field, seed):
     labels = torch.randint(0, field.num_states, (field.num_nodes,), generator=torch.Generator().manual_seed(seed))
     check(field, labels, GameOptions(damping=0.0, max_sweeps=50))
 

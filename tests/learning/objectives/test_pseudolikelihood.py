@@ -27,14 +27,14 @@ def test_conditionals_are_those_of_the_joint_distribution(field, seed):
 
 
 @given(fields(max_nodes=5), st.integers(0, 2**20))
-def test_every_node_counts_where_all_labels_are_known(field, seed):
+def test_every_node_counts_if_all_labels_are_known(field, seed):
     labels = drawn_labels(field, seed)
     logs, counts = pseudolikelihood(field, labels)
     assert bool((counts == 1).all())
     assert_close(pseudolikelihood_loss(field, labels), -logs.mean(-1))
 
 
-def test_nodes_with_a_missing_label_beside_them_do_not_count():
+def test_nodes_with_an_unlabelled_neighbour_do_not_count():
     path = PairwiseField(torch.tensor([[0, 1, 2], [1, 2, 3]]), torch.zeros(1, 5, 2), torch.randn(1, 3, 2, 2))
     logs, counts = pseudolikelihood(path, torch.tensor([[1, 0, -1, 1, 0]]))
     assert counts.tolist() == [[1, 0, 0, 0, 1]]

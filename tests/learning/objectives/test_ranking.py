@@ -1,4 +1,4 @@
-"""Ranking: the metric decides, node accuracy only where it ties."""
+"""Ranking: the metric decides; node accuracy breaks ties."""
 
 import torch
 
@@ -17,7 +17,7 @@ def test_one_more_graph_outweighs_any_number_of_nodes():
     assert rank(one_graph[None], TRUTH, PAIRS, "node") == rank(one_node_each[None], TRUTH, PAIRS, "node") == 0.5
 
 
-def test_nodes_tell_models_apart_that_get_no_graph_right():
+def test_node_accuracy_ranks_models_that_get_no_graph_right():
     scores = rank(torch.tensor([[0, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 1]]), TRUTH, PAIRS, "graph")
     assert scores.argsort().tolist() == [0, 1, 2]
     assert scores.max() < 1e-6

@@ -45,8 +45,8 @@ WIDE = CombinationGrid(
 )
 
 
-def test_every_way_to_solve_is_a_candidate_of_its_own():
-    """The winner's labels, solved by hand as it says, give its score."""
+def test_every_way_to_solve_is_a_candidate():
+    """Solving by hand with the winner's settings gives its score."""
     model = fit(replace(RECIPE, grid=WIDE), seeds=(0, 1))
     held_out = GraphBatch.collate(VAL)
     assert len(WIDE.candidates()) == 48
@@ -74,7 +74,7 @@ def test_every_way_to_solve_is_a_candidate_of_its_own():
 
 @pytest.mark.parametrize("grid", [RECIPE.grid, WIDE], ids=["usual", "wide"])
 def test_the_choice_does_not_depend_on_how_many_are_solved_at_once(monkeypatch, grid):
-    """One, some of one sharpness, all of it and a rest, all of several: each candidate once, in order."""
+    """Chunks of one candidate, of part of a sharpness, of one or several: each candidate is solved once, in order."""
     model = fit(seeds=(0, 1))
     held_out = GraphBatch.collate(VAL)
     node, edge = model.logits(held_out)

@@ -18,7 +18,7 @@ def train(parameters, optimiser, target):
         optimiser.step()
 
 
-def test_every_replica_trains_as_if_alone():
+def test_every_replica_equals_torchs_adam():
     generator = torch.Generator().manual_seed(0)
     start = [torch.randn(3, 4, 2, generator=generator), torch.randn(3, 5, generator=generator)]
     target = [torch.randn(3, 4, 2, generator=generator), torch.randn(3, 5, generator=generator)]
@@ -74,8 +74,8 @@ def test_fused_and_plain_follow_the_equations(each, decay, device):
         assert_close(parameter.detach().cpu(), equations(value, own, 3e-2, decay).float(), rtol=1e-6, atol=1e-6)
 
 
-def test_state_goes_on_from_a_checkpoint_of_either_kind():
-    """The number of steps was once kept in float64, on the CPU."""
+def test_state_is_restored_from_old_and_new_checkpoints():
+    """Old checkpoints hold the number of steps in float64, on the CPU."""
     start = torch.randn(2, 5, generator=torch.Generator().manual_seed(2))
     whole, half = Parameter(start.clone()), Parameter(start.clone())
     train([whole], through := ReplicaAdam([whole], 1e-2), [torch.ones(2, 5)])
@@ -89,7 +89,7 @@ def test_state_goes_on_from_a_checkpoint_of_either_kind():
     assert torch.equal(half, whole)
 
 
-def test_replicas_that_stay_do_not_notice_who_left():
+def test_remaining_replicas_are_not_changed_by_those_that_leave():
     start = torch.randn(3, 4, generator=torch.Generator().manual_seed(3))
     rates = torch.tensor([1e-2, 1e-1, 3e-3])
     whole, cut = Parameter(start.clone()), Parameter(start.clone())

@@ -1,4 +1,4 @@
-"""Replicas trained in chunks that fit into memory: planned, halved, resumed, and put together as if trained at once."""
+"""Replicas trained in chunks that fit into memory: planned, halved, resumed, with unchanged results."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ RECIPE = replace(
     training=TrainingOptions(max_epochs=12, accelerator="cpu", patience=1, evaluate_every=2, checkpoint_every=2),
 )
 SEEDS = tuple(range(18))
-EACH, FIXED = 10, 200  # bytes a replica and for all, on a made-up machine
+EACH, FIXED = 10, 200  # bytes per replica and bytes that all share, on an imaginary machine
 
 
 def fit(folder=None, seeds=SEEDS, report=None, recipe=RECIPE):
@@ -40,7 +40,7 @@ def same(left, right):
 
 @pytest.fixture
 def small_memory(monkeypatch):
-    """Room for seven replicas; the sizes of chunks that were trained."""
+    """Memory for seven replicas; returns the sizes of the chunks that were trained."""
     sizes, execute = [], _chunks.Job.execute
 
     def noted(job):
@@ -55,7 +55,7 @@ def small_memory(monkeypatch):
 
 
 def measured_by_count(work, device):
-    """What the work would take on the made-up machine, by how many replicas it trains."""
+    """Bytes that the work takes on the imaginary machine, by the number of replicas that it trains."""
     count, step = [], Trainer.train_epoch
     Trainer.train_epoch = lambda self, batches: count.append(len(self.present)) or step(self, batches)
     try:
@@ -65,10 +65,10 @@ def measured_by_count(work, device):
     return FIXED + EACH * max(count)
 
 
-def test_chunks_are_planned_by_what_a_few_replicas_take(small_memory):
+def test_chunks_are_planned_by_the_memory_of_a_few_replicas(small_memory):
     rows = []
     found = fit(report=rows.append)
-    assert small_memory == [6, 6, 6], "seven fit, so three chunks of equal size"
+    assert small_memory == [6, 6, 6], "seven fit, so there are three chunks of equal size"
     assert rows[-1] == pytest.approx(found.history[-1])
     small_memory.clear()
     few = replace(RECIPE, training=replace(RECIPE.training, max_epochs=12))
@@ -78,8 +78,8 @@ def test_chunks_are_planned_by_what_a_few_replicas_take(small_memory):
     assert small_memory == [18]
 
 
-def test_one_measurement_is_enough_on_a_gpu_where_even_its_upper_bound_fits(monkeypatch):
-    """Two replicas stand for all if nothing were shared; on a CPU a second measurement is taken all the same."""
+def test_one_measurement_is_enough_on_a_gpu_if_its_upper_bound_fits(monkeypatch):
+    """On a CPU a second measurement is always made."""
     measured = []
 
     def peak(work, device):
@@ -128,7 +128,7 @@ def test_other_errors_and_single_replicas_are_not_tried_again(monkeypatch):
         assert len(calls) == 1
 
 
-def test_chunks_of_an_interrupted_run_go_on(tmp_path, small_memory, monkeypatch):
+def test_an_interrupted_run_keeps_its_chunks(tmp_path, small_memory, monkeypatch):
     wanted, evaluate, count = fit(), Trainer._evaluate, []
 
     def killed(self, *a):
@@ -143,7 +143,7 @@ def test_chunks_of_an_interrupted_run_go_on(tmp_path, small_memory, monkeypatch)
         fit(tmp_path)
     plan = json.loads((tmp_path / "chunks.json").read_text())
     assert [len(chunk) for chunk in plan] == [6, 6, 6] and (tmp_path / "replicas-0-5").is_dir()
-    # With more memory now: the plan of the run that is gone on with holds.
+    # There is more memory now, but the plan of the interrupted run is kept.
     monkeypatch.setattr(_chunks, "available_memory", lambda device: 10**9)
     same(fit(tmp_path), wanted)
 
@@ -159,7 +159,7 @@ def test_memory_is_measured():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_memory_can_be_measured_before_anything_else_was_done_there():
+def test_gpu_memory_can_be_measured_before_the_gpu_was_used():
     code = (
         "import torch; from accord._memory import peak_memory; "
         "print(peak_memory(lambda: torch.zeros(2**20, device='cuda'), torch.device('cuda')))"

@@ -1,4 +1,4 @@
-"""Checkpoints: runs that were stopped or killed go on as if nothing had happened."""
+"""Checkpoints: runs that were stopped or killed resume to the same result."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from accord.learning.training import read_checkpoint, write_checkpoint
 TESTS = str(Path(__file__).parents[2])
 
 
-def test_interrupted_runs_go_on_as_if_nothing_had_happened(tmp_path):
+def test_interrupted_runs_resume_to_the_same_result(tmp_path):
     whole = fit(seeds=(0, 1))
     fit(with_training(max_epochs=20), seeds=(0, 1), folder=tmp_path)
     resumed = fit(seeds=(0, 1), folder=tmp_path)
@@ -48,7 +48,7 @@ def test_killed_runs_resume_to_the_same_result(tmp_path):
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert 7 <= read_checkpoint(checkpoint).values["epoch"] < 30, "it was to be killed on the way"
+    assert 7 <= read_checkpoint(checkpoint).values["epoch"] < 30, "the run must be killed before it ends"
     resumed = fit(with_training(checkpoint_every=1), folder=tmp_path)
     whole = fit()
     assert resumed.history == whole.history
@@ -82,10 +82,10 @@ def test_checkpoints_of_other_data_or_settings_are_refused(tmp_path):
         fit(replace(RECIPE, node=PartOptions(learning_rate=1e-3)), folder=tmp_path)
 
 
-def test_interrupted_runs_remember_who_has_left(tmp_path, monkeypatch):
+def test_resumed_runs_know_which_replicas_have_left(tmp_path, monkeypatch):
     counts = presence(monkeypatch)
     whole = fit(LEAVING, seeds=SEEDS)
-    half = 2 * next(number for number, count in enumerate(counts) if count < 5) + 2  # epochs; somebody has left by then
+    half = 2 * next(number for number, count in enumerate(counts) if count < 5) + 2  # a replica has left by then
     stopped = replace(LEAVING, training=replace(LEAVING.training, max_epochs=half))
     fit(stopped, seeds=SEEDS, folder=tmp_path)
     assert len(read_checkpoint(tmp_path / "checkpoint.safetensors").values["present"]) < 5

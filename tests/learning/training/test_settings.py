@@ -1,4 +1,4 @@
-"""Freed memory is used again while networks train, and given back afterwards."""
+"""Freed memory is used again during training and returned to the system afterwards."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ from accord.learning.training import kept_memory
 PAGE = resource.getpagesize()
 
 def faults(mebibytes):
-    "Of eight tensors that come and go, how many had their pages found anew."
+    "Of eight tensors, allocated and freed in turn, how many had their pages mapped anew."
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(8):
         torch.ones(mebibytes * 2**18)
@@ -37,17 +37,17 @@ print(held[1] - held[0], resident() - held[0])
 
 
 @pytest.mark.skipif(_settings._glibc() is None, reason="other allocators are left alone")
-def test_freed_memory_is_used_again_and_given_back():
-    """In a process of its own, whose memory nobody else has used before."""
+def test_freed_memory_is_used_again_and_returned():
+    """In a new process, whose heap is still small."""
     done = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True)
     usual, kept, very_large, held, left = map(float, done.stdout.split())
-    assert usual > 7.5, "or the test shows nothing: each is mapped anew"
-    assert kept < 3.5, "one, and a block may be cut once or twice before it fits"
-    assert very_large > 7.5, "these are mapped as ever"
-    assert held > 60 and left < 32, "MiB that stay with the process, and those when all is over"
+    assert usual > 7.5, "by default each tensor is mapped anew; otherwise this test shows nothing"
+    assert kept < 3.5, "the first tensor, and once or twice a block that has been split"
+    assert very_large > 7.5, "very large tensors are mapped as by default"
+    assert held > 60 and left < 32, "MiB that the process keeps, and MiB left at the end"
 
 
-def test_other_devices_and_libraries_are_left_alone(monkeypatch):
+def test_other_devices_and_libraries_are_not_changed(monkeypatch):
     def no_call(*_):
         raise AssertionError("nothing to be told")
 
@@ -59,7 +59,7 @@ def test_other_devices_and_libraries_are_left_alone(monkeypatch):
         pass
 
 
-def test_settings_are_put_back_after_an_error():
+def test_settings_are_restored_after_an_error():
     calls = []
 
     class Library:

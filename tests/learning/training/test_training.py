@@ -1,4 +1,4 @@
-"""The loop: snapshots, early stopping, replicas that leave, and eyes kept off test data."""
+"""The training loop: snapshots, early stopping, and replicas that leave the batch."""
 
 import os
 import subprocess
@@ -38,7 +38,7 @@ from accord.methods import GNN, StructuredProxyNetwork
 TESTS = str(Path(__file__).parents[2])
 
 
-def test_learning_lowers_the_loss_and_joint_labels_pay():
+def test_training_lowers_the_loss_and_joint_labels_are_better():
     model = fit(with_training(max_epochs=60))
     losses = [row["node_loss"] for row in model.history if "node_loss" in row]
     assert losses[-1] < losses[0] - 0.1
@@ -60,12 +60,12 @@ def test_replicas_equal_separate_runs():
         same({k: v[place : place + 1] for k, v in together.items()}, alone, rtol=1e-4, atol=1e-4)
 
 
-def test_a_replica_does_not_mind_its_companions():
+def test_a_replica_does_not_depend_on_the_others():
     one, other = fit(seeds=(3, 7)).tensors(), fit(seeds=(5, 7)).tensors()
     same({k: v[1] for k, v in one.items()}, {k: v[1] for k, v in other.items()}, rtol=1e-4, atol=1e-4)
 
 
-def test_foreign_modules_train_one_copy_a_replica():
+def test_foreign_modules_train_one_copy_per_replica():
     recipe = replace(RECIPE, encoder=Adapter(Plain))
     together, alone = fit(recipe, seeds=(0, 1)), fit(recipe, seeds=(1,))
     batch = GraphBatch.collate(TEST)
@@ -81,7 +81,7 @@ class Plain(torch.nn.Module):
         return self.map(x)
 
 
-def test_missing_labels_train_and_are_not_counted():
+def test_missing_labels_are_allowed_and_not_counted():
     model = fit(train=made_graphs(40, 0, missing=0.4), val=made_graphs(20, 1, missing=0.4))
     assert all(value.isfinite().all() for name, value in model.tensors().items())
     with pytest.raises(InputError, match="need labels"):
@@ -93,12 +93,12 @@ def test_early_stopping_ends_the_run():
     assert model.history[-1]["epoch"] < 2000
 
 
-def test_batches_of_graphs_see_every_graph():
-    full, portions = fit(with_training(max_epochs=5)), fit(with_training(max_epochs=5, batch_graphs=7))
-    assert portions.history[-1]["node_loss"] < full.history[-1]["node_loss"]  # six updates an epoch, not one
+def test_batches_contain_every_graph():
+    full, batches = fit(with_training(max_epochs=5)), fit(with_training(max_epochs=5, batch_graphs=7))
+    assert batches.history[-1]["node_loss"] < full.history[-1]["node_loss"]  # six updates per epoch instead of one
 
 
-def test_the_two_learning_rates_both_act():
+def test_each_network_has_its_learning_rate():
     base = fit(with_training(max_epochs=1, evaluate_every=1)).tensors()
     faster = replace(with_training(max_epochs=1, evaluate_every=1), edge=PartOptions(learning_rate=2e-1))
     other = fit(faster).tensors()
@@ -147,7 +147,7 @@ def test_hold_out_splits_graphs_or_the_nodes_of_one():
     assert not bool((known & held).any()) and bool((known | held).all()) and int(held.sum()) >= 1
 
 
-def test_several_processes_share_the_graphs_and_agree(tmp_path):
+def test_several_processes_divide_the_graphs_and_agree(tmp_path):
     """Two processes on the CPU: gradients are averaged, so both end with the same networks."""
     script = tmp_path / "two.py"
     script.write_text(
@@ -168,7 +168,7 @@ def test_several_processes_share_the_graphs_and_agree(tmp_path):
     first, second = (read_checkpoint(tmp_path / f"{rank}.safetensors") for rank in (0, 1))
     assert first.values == {"world": 2}
     same(first.tensors, second.tensors, rtol=0, atol=0)
-    # Forty graphs split in two halves of equal size: the average gradient is nearly that of all of them.
+    # The mean gradient of two halves of twenty graphs is nearly the gradient of all forty.
     whole = fit(with_training(max_epochs=10)).tensors()
     name = next(name for name in whole if name.startswith("node/"))
     assert float((first.tensors[name] - whole[name].detach()).abs().max()) < 0.2
@@ -178,8 +178,8 @@ def edgeless(graphs):
     return [Data(x=g.x, edge_index=torch.empty(2, 0, dtype=torch.long), y=g.y) for g in graphs]
 
 
-def test_validation_data_that_cannot_tell_keep_the_latest_networks():
-    """No edge to score the edge network by: what was learned is kept all the same, not the start."""
+def test_without_a_validation_score_the_latest_networks_are_kept():
+    """No validation edge scores the edge network; its latest weights are kept, not the first ones."""
     for recipe in (RECIPE, replace(RECIPE, shared=True)):
         start = StructuredProxyNetwork(recipe, "graph").build(SHAPE, Replicas((0,))).tensors()
         model = fit(recipe, val=edgeless(VAL)).tensors()
@@ -197,7 +197,7 @@ def test_untrained_networks_win_no_tie():
 
 
 @pytest.mark.parametrize("changes", [{"clip_norm": 0.05}, {"patience": 2, "max_epochs": 120, "evaluate_every": 2}])
-def test_clipping_and_patience_are_a_replicas_own_affair(changes):
+def test_clipping_and_patience_apply_to_each_replica_alone(changes):
     recipe = with_training(**changes)
     together, alone = fit(recipe, seeds=(5, 3, 8)).tensors(), fit(recipe, seeds=(3,)).tensors()
     same({k: v[1:2] for k, v in together.items()}, alone, rtol=1e-4, atol=1e-4)
@@ -217,7 +217,7 @@ def test_bad_recipes_are_refused():
             replace(RECIPE, **changes)
 
 
-def test_finished_replicas_leave_and_nobody_notices(monkeypatch):
+def test_finished_replicas_leave_without_changing_results(monkeypatch):
     counts = presence(monkeypatch)
     left = fit(LEAVING, seeds=SEEDS)
     assert counts[0] == 5 and 1 <= counts[-1] < 5 and counts == sorted(counts, reverse=True)
@@ -236,7 +236,7 @@ def test_finished_replicas_leave_and_nobody_notices(monkeypatch):
 
 
 def test_diverged_replicas_leave_too(monkeypatch):
-    """One of three: its loss is not a number from the tenth step on."""
+    """The loss of one of three replicas is NaN from the tenth step on."""
     losses, counts = ProxyObjective.losses, presence(monkeypatch)
 
     def broken(self, batch, targets, noise):

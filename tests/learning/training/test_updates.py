@@ -1,4 +1,4 @@
-"""One update: the same with the step's number in memory, in any precision, and replayed from a CUDA graph."""
+"""One update gives the same result with the step's number in a tensor, and replayed from a CUDA graph."""
 
 from dataclasses import replace
 
@@ -51,8 +51,8 @@ def weights(objective):
 
 
 @pytest.mark.parametrize("encoder", ENCODERS, ids=lambda encoder: encoder.kind)
-def test_updates_that_read_their_step_from_memory_are_the_same_bits(encoder):
-    """What a CUDA graph records is this update; all that changes between two replays is the tensor."""
+def test_updates_with_the_step_in_a_tensor_give_the_same_bits(encoder):
+    """A CUDA graph records this update; between two replays only the tensor changes."""
     batch = GraphBatch.collate(TRAIN).to("cpu", torch.float32)
     targets, keys, number = REPLICAS.targets(batch.y), torch.tensor(REPLICAS.keys), torch.zeros((), dtype=torch.long)
     plain, recorded = objective_for(encoder), objective_for(encoder)
@@ -65,7 +65,7 @@ def test_updates_that_read_their_step_from_memory_are_the_same_bits(encoder):
     assert_close(weights(recorded), weights(plain), rtol=0, atol=0)
 
 
-def test_tf32_is_a_setting_of_the_run_alone(monkeypatch):
+def test_tf32_is_set_during_training_only(monkeypatch):
     seen = []
     scores = ProxyObjective.scores
     monkeypatch.setattr(
@@ -110,7 +110,7 @@ def test_replayed_training_equals_plain_training(encoder, precision):
 
 
 @needs_gpu
-def test_what_cannot_be_recorded_is_done_plainly(caplog):
+def test_work_that_cannot_be_recorded_is_done_without(caplog):
     graphs, values = CudaGraphs(torch.device("cuda")), torch.ones(3, device="cuda")
     done = [graphs.run("sum", lambda: float(values.sum())) for _ in range(4)]
     assert done == [3.0] * 4 and not graphs.works
@@ -118,7 +118,7 @@ def test_what_cannot_be_recorded_is_done_plainly(caplog):
 
 
 @needs_gpu
-def test_features_with_few_non_zeros_can_be_recorded():
+def test_training_on_sparse_features_can_be_recorded():
     graphs = made_graphs(4, 0)
     for graph in graphs:
         graph.x = torch.nn.functional.pad(graph.x, (0, 300))

@@ -57,7 +57,7 @@ class GMNNModel(FlatModel):
         return {"passes": list(self.passes)}
 
     def choose(self, choice: Mapping[str, Sequence[Any]]) -> None:
-        """Make as many passes as a choice says."""
+        """Take over the passes of a choice."""
         self.passes = [int(passes) for passes in choice["passes"]]
 
 

@@ -99,7 +99,7 @@ class FieldModel(ABC):
 
     def choose(self, choice: Mapping[str, Sequence[Any]]) -> None:
         """Take over a choice that `choice` returned."""
-        assert not choice, "a model that chooses something says how to take it over"
+        assert not choice, "models with a choice override this method"
 
     @property
     def device(self) -> torch.device:

@@ -54,7 +54,7 @@ class SmoothedModel(FlatModel):
         return {"rounds": [rounds for rounds, _ in self.smoothing], "share": [share for _, share in self.smoothing]}
 
     def choose(self, choice: Mapping[str, Sequence[Any]]) -> None:
-        """Smooth as a choice says."""
+        """Take over the smoothing of a choice."""
         pairs = zip(choice["rounds"], choice["share"], strict=True)
         self.smoothing = [(int(rounds), float(share)) for rounds, share in pairs]
 

@@ -52,7 +52,7 @@ class ProxyModel(PairModel):
         return self.chosen.to_config()
 
     def choose(self, choice: Mapping[str, Sequence[Any]]) -> None:
-        """Combine and solve as a choice says."""
+        """Take over a choice of combination and solver settings."""
         self.chosen = FieldChoice.from_config(choice).to(self.device)
 
     def to(self, device: torch.device) -> None:

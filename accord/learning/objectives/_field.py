@@ -84,20 +84,20 @@ class FieldObjective(Objective):
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """The loss of the whole field; NaN for a replica whose scores are out of bounds."""
-        field, sound = self._field(batch, noise)
-        return {"field": torch.where(sound, self.loss(field, targets), torch.nan)}
+        field, usable = self._field(batch, noise)
+        return {"field": torch.where(usable, self.loss(field, targets), torch.nan)}
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy of joint labels; the networks have one score, since they are used together."""
-        field, sound = self._field(batch)
-        return {"field": torch.where(sound, rank(self.decode(field), targets, batch.topology, self.level), -torch.inf)}
+        field, usable = self._field(batch)
+        return {"field": torch.where(usable, rank(self.decode(field), targets, batch.topology, self.level), -torch.inf)}
 
     def _field(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[PairwiseField, Tensor]:
         """The field, and which replicas [R] have usable potentials; those of the others are set to 0."""
         node, edge = (at_least_single(logits) for logits in self.networks.logits(batch, noise))
-        sound = within_bounds(node) & within_bounds(edge)
-        node, edge = (torch.where(sound.view(-1, *(1,) * (x.dim() - 1)), x, 0.0) for x in (node, edge))
-        return self.field_of(node, edge, batch.topology), sound
+        usable = within_bounds(node) & within_bounds(edge)
+        node, edge = (torch.where(usable.view(-1, *(1,) * (x.dim() - 1)), x, 0.0) for x in (node, edge))
+        return self.field_of(node, edge, batch.topology), usable
 
 
 def at_least_single(values: Tensor) -> Tensor:

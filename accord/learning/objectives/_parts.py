@@ -57,7 +57,7 @@ class FieldNetworks(ABC):
     """The networks that score the nodes and edges of a field, and the names under which they are trained."""
 
     parts: dict[str, nn.Module]  # what is trained, by name
-    edge: EdgePart | None  # the edge network, where it is a network of its own
+    edge: EdgePart | None  # the edge network; None if one network scores nodes and edges
 
     @abstractmethod
     def logits(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[Tensor, Tensor]:

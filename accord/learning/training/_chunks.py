@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 from lightning.fabric import Fabric
 
+from accord._files import write_text
 from accord._memory import available_memory, is_out_of_memory, peak_memory, release_memory
 from accord.learning.training._loop import CHECKPOINT, Trainer
 from accord.learning.training._options import TrainingOptions
@@ -41,7 +42,7 @@ class Job:
         replicas: seeds and tasks.
         options: how to train.
         run: graphs, checkpoint folder and callback.
-        trained: whether the parts come trained, so that training must beat what they are.
+        trained: whether the parts are trained already; training then must improve on them.
     """
 
     objective: Objective
@@ -156,8 +157,7 @@ def _plan(job: Job) -> list[Chunk]:
 
 def _write_plan(job: Job, chunks: list[Chunk]) -> None:
     if job.run.folder is not None and len(chunks) > 1:
-        job.run.folder.mkdir(parents=True, exist_ok=True)
-        (job.run.folder / PLAN).write_text(json.dumps(chunks))
+        write_text(job.run.folder / PLAN, json.dumps(chunks))
 
 
 def fitting_replicas(job: Job) -> int:

@@ -13,11 +13,11 @@ from accord.learning.training._replicas import Replicas, learned, owner, spread
 @torch.no_grad()
 def finite_replicas(modules: Iterable[nn.Module], num_replicas: int) -> Tensor:
     """Replicas whose learned numbers are all finite [R], on the device of the modules."""
-    sound: Tensor | None = None
+    all_finite: Tensor | None = None
     for module in modules:
         for name, value in learned(module).items():
-            if sound is None:
-                sound = torch.ones(num_replicas, dtype=torch.bool, device=value.device)
+            if all_finite is None:
+                all_finite = torch.ones(num_replicas, dtype=torch.bool, device=value.device)
             if not value.is_floating_point() or not value.numel():
                 continue
             mine = owner(value, name)
@@ -25,10 +25,10 @@ def finite_replicas(modules: Iterable[nn.Module], num_replicas: int) -> Tensor:
             low, high = torch.aminmax(value.flatten(1) if mine is None else value.flatten()[None], dim=1)
             finite = low.isfinite() & high.isfinite()
             if mine is None:
-                sound &= finite
+                all_finite &= finite
             else:
-                sound[mine] &= finite[0]
-    return torch.ones(num_replicas, dtype=torch.bool) if sound is None else sound
+                all_finite[mine] &= finite[0]
+    return torch.ones(num_replicas, dtype=torch.bool) if all_finite is None else all_finite
 
 
 @torch.no_grad()
@@ -59,16 +59,16 @@ def warn_of_divergence(replicas: Replicas, diverged: Tensor, kept: Mapping[str, 
     lost = (diverged >= 0).nonzero().flatten().tolist()
     if not lost:
         return
-    said = []
+    listed = []
     for replica in lost[:5]:
         seed, task = replicas.seed_and_task(replica)
         who = f"seed {seed}" + (f", task {task}" if replicas.num_tasks > 1 else "")
         best = ", ".join(f"{part} of epoch {int(epoch[replica])}" for part, epoch in kept.items())
-        said.append(f"{who} in epoch {int(diverged[replica])} (kept: {best})")
+        listed.append(f"{who} in epoch {int(diverged[replica])} (kept: {best})")
     more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
     warnings.warn(
-        f"Training diverged, scores or weights were no longer finite: {'; '.join(said)}{more}. The best parameters on "
-        "validation data so far are used. Lower the learning rate, or set training.clip_norm.",
+        f"Training diverged, scores or weights were no longer finite: {'; '.join(listed)}{more}. The best parameters "
+        "on validation data so far are used. Lower the learning rate, or set training.clip_norm.",
         DivergenceWarning,
         stacklevel=3,
     )

@@ -43,7 +43,7 @@ class Trainer:
         objective: what is to be learned.
         replicas: seeds and tasks.
         options: how to train.
-        trained: whether the parts come trained, so that training must beat what they are.
+        trained: whether the parts are trained already; training then must improve on them.
     """
 
     def __init__(
@@ -130,10 +130,10 @@ class Trainer:
     def _stop_diverged(self, losses: Mapping[str, Tensor], check_weights: bool) -> None:
         """Stop replicas whose losses (or weights) are no longer finite; they return to their best parameters."""
         parts, count = self.objective.parts, len(self.present)
-        sound = torch.stack(list(losses.values())).isfinite().all(0).cpu()
+        finite = torch.stack(list(losses.values())).isfinite().all(0).cpu()
         if check_weights:
-            sound &= self._replayed("weights", lambda: finite_replicas(parts.values(), count)).cpu()
-        lost = ~sound & (self.diverged[self.present] < 0)
+            finite &= self._replayed("weights", lambda: finite_replicas(parts.values(), count)).cpu()
+        lost = ~finite & (self.diverged[self.present] < 0)
         if bool(lost.any()):
             self.diverged[self.present[lost]] = self.epoch
             for name, part in parts.items():

@@ -71,7 +71,7 @@ def owner(tensor: Tensor, name: str = "") -> int | None:
     """The replica that a parameter or buffer belongs to; None if it holds all replicas along its first axis.
 
     Built-in encoders stack their parameters along a leading replica axis. Copies of a foreign module belong to one
-    replica each; an attribute of their parameters (`replica`) or their names ("replicas.3.") tell which.
+    replica each; an attribute of their parameters (`replica`) or their names ("replicas.3.") give its number.
     """
     copy = re.search(r"(?:^|\.)replicas\.(\d+)\.", name)
     return int(copy[1]) if copy else getattr(tensor, "replica", None)

@@ -49,7 +49,7 @@ def test_freed_memory_is_used_again_and_returned():
 
 def test_other_devices_and_libraries_are_not_changed(monkeypatch):
     def no_call(*_):
-        raise AssertionError("nothing to be told")
+        raise AssertionError("mallopt must not be called")
 
     monkeypatch.setattr(_settings, "_glibc", lambda: type("Library", (), {"mallopt": no_call, "malloc_trim": no_call}))
     with kept_memory(torch.device("meta")):

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test lint types format check figures clean
+.PHONY: setup demo test test-all lint types format check figures clean
 
 setup: $(READY)
 
@@ -18,8 +18,14 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/accord demo
 
+# One representative of each kernel form; names the slowest tests.
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --cov --cov-report=term
+	$(BIN)/python -m pytest -n auto --durations=10
+
+# Every combination. Coverage is not measured over Triton's interpreter, which it would slow down several times.
+test-all: $(READY)
+	$(BIN)/python -m pytest -n auto -m "not interpreter" --durations=25 --cov --cov-report=term
+	$(BIN)/python -m pytest -n auto -m interpreter --durations=10
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -32,7 +38,8 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-check: lint types test
+# What CI runs, with the demo.
+check: lint types test-all
 
 # The README's picture and demo table.
 figures: demo

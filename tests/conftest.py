@@ -41,6 +41,13 @@ def require_file(name: str) -> Path:
     return path
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests in folders called `triton` run its kernels."""
+    for item in items:
+        if "triton" in item.path.parent.parts:
+            item.add_marker(pytest.mark.interpreter)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """`@pytest.mark.data("file.npz")`: the test needs that file."""
     for marker in item.iter_markers("data"):

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import torch
+from matrix import matrix
 from torch.testing import assert_close
 
 from accord import PairwiseField, propagate
@@ -104,8 +105,8 @@ def test_small_calls_log_nothing(caplog, monkeypatch):
     assert not [record for record in caplog.records if "GB" in record.message]
 
 
-@pytest.mark.parametrize("states", [2, 3, 20])
-@pytest.mark.parametrize("replicas", [(), (2,)])
+@pytest.mark.parametrize("states", [2, 3, matrix(20)])
+@pytest.mark.parametrize("replicas", [(), matrix((2,))])
 def test_the_estimate_of_a_plan_for_the_gpu(states, replicas):
     field = random_field(nodes=2000, edges=9000, states=states, replicas=replicas, dtype=torch.float32)
     field = field.to("cuda" if torch.cuda.is_available() else "cpu")
@@ -144,11 +145,11 @@ print(now("VmHWM") - before, needed_bytes({backend!r}, beliefs.problem))
 @pytest.mark.parametrize(
     ("backend", "states", "edges", "graphs"),
     [
-        ("native", 2, 3_000_000, 1),
-        ("native", 3, 3_000_000, 1),
-        ("native", 3, 3_000_000, 100),
+        matrix("native", 2, 3_000_000, 1),
+        matrix("native", 3, 3_000_000, 1),
+        matrix("native", 3, 3_000_000, 100),
         ("native", 7, 400_000, 1),
-        ("reference", 3, 400_000, 1),
+        matrix("reference", 3, 400_000, 1),
     ],
 )
 def test_the_estimate_of_memory(backend, states, edges, graphs):

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from encoders.encoder_cases import random_batch
+from matrix import matrix
 from triton_interpreter import DEVICE
 
 from accord.encoders import Noise
@@ -40,7 +41,7 @@ def with_gradients(function, tensors, pattern, noise):
 
 
 @pytest.mark.parametrize("drops", [False, True])
-@pytest.mark.parametrize("channels", [1, 6, 300])
+@pytest.mark.parametrize("channels", [1, 6, matrix(300)])
 def test_fused_attention_equals_the_plain_version(channels, drops):
     pattern = arc_pattern(random_batch().to(DEVICE, torch.float64), True)
     noise = Noise(torch.tensor(SEEDS, device=DEVICE), 3) if drops else None

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inference.kernel_cases import EXACT, SINGLE, assert_same, barred, problem_of, random_field
+from matrix import matrix
 from strategies import fields
 
 from accord import PairwiseField, propagate
@@ -94,7 +95,7 @@ def test_same_with_forbidden_entries(field, damping, semiring):
 
 
 @pytest.mark.parametrize("semiring", ["sum", "max"])
-@pytest.mark.parametrize("states", [1, 2, 3, 4, 5, 7])
+@pytest.mark.parametrize("states", [1, 2, 3, matrix(4), matrix(5), matrix(7)])
 def test_same_for_few_states(driver, states, semiring):
     field = random_field(12, 20, states, lead=(2,), graphs=2)
     check(field, semiring=semiring, max_sweeps=3, tolerance=0.0)
@@ -116,7 +117,7 @@ def test_same_for_many_states_on_a_gpu(driver, states, semiring):
     check(field.with_potentials(edge=barred(field.edge, 0.1 / states)), semiring=semiring, max_sweeps=8, damping=0.2)
 
 
-@pytest.mark.parametrize("states", [2, 3, 5])
+@pytest.mark.parametrize("states", [2, 3, matrix(5)])
 def test_same_for_wide_tables_and_forbidden_states(driver, states):
     options = {"max_sweeps": 3, "tolerance": 0.0}
     wide = random_field(9, 14, states, scale=250.0)
@@ -224,7 +225,7 @@ def test_programs_without_work_have_an_empty_share(programs):
     assert found.tolist() == [40, 40]
 
 
-@pytest.mark.parametrize("states", [2, 3])
+@pytest.mark.parametrize("states", [2, matrix(3)])
 def test_node_beliefs_survive_sweeps_after_convergence(monkeypatch, states):
     """Replicas converge at different sweeps, and launches continue until the next check."""
     monkeypatch.setattr(_triton_plan, "SMALL", (0, 0))
@@ -237,7 +238,7 @@ def test_node_beliefs_survive_sweeps_after_convergence(monkeypatch, states):
     check(field.with_potentials(edge=barred(field.edge, 0.05)), tolerance=0.05)
 
 
-@pytest.mark.parametrize(("states", "edges"), [(2, 600), (3, 140), (18, 3)])
+@pytest.mark.parametrize(("states", "edges"), [matrix(2, 600), matrix(3, 140), (18, 3)])
 def test_tables_may_have_any_strides(states, edges):
     """Shared by replicas, transposed, or with gaps between them; across the borders of blocks."""
     field = random_field(40, edges, states, lead=(2,), scale=0.5)
@@ -266,7 +267,7 @@ def test_same_on_more_than_one_block(driver):
     check(field, damping=0.4, edge_appearance=appearance.to(DEVICE), max_sweeps=4, tolerance=0.1)
 
 
-@pytest.mark.parametrize("states", [2, 3, 18])
+@pytest.mark.parametrize("states", [2, matrix(3), matrix(18)])
 def test_indices_of_large_graphs_are_not_copied(monkeypatch, states):
     for module, name, value in ((_triton_plan, "SMALL", (0, 0)), (_triton_layout, "LARGE", 14)):
         monkeypatch.setattr(module, name, value)
@@ -299,8 +300,10 @@ def test_limits_of_sweeps_and_tolerance(driver):
     check(whole, SINGLE, semiring="max", max_sweeps=5, tolerance=1e-60)
 
 
-@pytest.mark.parametrize("semiring", ["sum", "max"])
-@pytest.mark.parametrize("states", [2, 3, 5])
+@pytest.mark.parametrize(
+    ("states", "semiring"),
+    [(2, "sum"), matrix(2, "max"), matrix(3, "sum"), (3, "max"), matrix(5, "sum"), matrix(5, "max")],
+)
 def test_edges_of_the_same_source_are_added_up_first(monkeypatch, states, semiring):
     """In the given order if that is by source, otherwise sorted; across blocks, in batches and replicas."""
     for name, value in {"SMALL": (0, 0), "RUNS": (1, 1), "SORTED_SWEEPS": 2}.items():
@@ -348,7 +351,7 @@ def test_starts_and_no_sweeps(driver, states):
     check(batch, start=start, max_sweeps=2)
 
 
-@pytest.mark.parametrize("states", [2, 3])
+@pytest.mark.parametrize("states", [2, matrix(3)])
 def test_deterministic_mode_gives_the_same_bits_every_time(driver, deterministic, states):
     """Messages are added in a fixed order."""
     field = random_field(60, 150, states, dtype=torch.float32, lead=(2,), graphs=2)

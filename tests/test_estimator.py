@@ -21,6 +21,8 @@ from accord.errors import (
     InputTypeError,
     OptionError,
 )
+from accord.estimator import _inputs
+from accord.evaluation import node_accuracy
 from accord.graphs import fit_treatment, graph_topology
 from accord.inference import eliminate_beliefs, propagate
 
@@ -147,6 +149,20 @@ def test_features_are_matched_by_name(tmp_path):
     named[1].feature_names = ["a", "c", "b"]
     with pytest.raises(GraphError, match="feature_names of graph 1 differ"):
         clone(model).fit(named, named)
+
+
+def test_portions_make_no_difference(fitted, monkeypatch):
+    whole = fitted.answers(TEST)
+    monkeypatch.setattr(_inputs, "PORTION_NUMBERS", 100)
+    assert len(list(_inputs.portions(TEST, 9))) > 5
+    parts = fitted.answers(TEST)
+    assert fitted.score(TEST) == float(node_accuracy(whole.labels["spn"], whole.truth))
+    for name in whole.labels:
+        assert torch.equal(whole.labels[name], parts.labels[name])
+        assert_close(whole.probabilities[name], parts.probabilities[name])
+    first = TEST[0].num_nodes
+    assert torch.equal(whole.labels["spn"][0][:first], fitted.predict(TEST[0]))
+    assert_close(whole.probabilities["spn"][0][:first], fitted.predict_proba(TEST[0]))
 
 
 def skewed(graph):

@@ -21,6 +21,7 @@ from accord.estimator._checks import (
     common_feature_names,
     data_shape,
 )
+from accord.estimator._inputs import in_order, portions
 from accord.estimator._saving import read_model, write_model
 from accord.evaluation import NODE, Answers, check_level, metric_for
 from accord.graphs import FeatureTreatment, GraphBatch, common_treatment, fit_treatment
@@ -37,8 +38,6 @@ from accord.methods import (
     recipe_from_config,
     recipe_to_config,
 )
-
-CHUNK_NUMBERS = 2**25  # entries of edge tables solved at once; the sweeps hold a few times as much
 
 
 class NodeClassifier(ClassifierMixin, BaseEstimator):
@@ -245,32 +244,20 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     def collate(self, graphs: list[Data]) -> GraphBatch:
         """Graphs side by side as the networks read them: columns in order, features treated, on the model's device."""
-        if not hasattr(self, "model_"):
-            raise InputError("NodeClassifier: this model is not fitted yet. Call fit, or NodeClassifier.load.")
-        batch = GraphBatch.collate([self._prepare(graph) for graph in check_graphs(graphs, "collate")])
-        attributes = batch.num_edge_attributes
-        if attributes < self.shape_.edge_attributes and batch.topology.num_edges:
+        self._check_fitted()
+        prepared = [self._prepare(graph) for graph in check_graphs(graphs, "collate")]
+        batch = GraphBatch.collate(prepared)
+        if batch.num_edge_attributes < self.shape_.edge_attributes and batch.num_edges:
             raise GraphError(
                 f"NodeClassifier: the model was trained on {self.shape_.edge_attributes} edge attributes, the graph "
-                f"has {attributes}. Set `edge_attr`."
+                f"has {batch.num_edge_attributes}. Set `edge_attr`."
             )
         return batch.to(self.model_.device, torch.float32)
 
     def _prepare(self, graph: Data) -> Data:
-        """One graph with its columns in the order of training, and treated as the training graphs were."""
-        names, own = graph.get("feature_names"), self.feature_names_
-        if names is not None and own is not None and list(names) != own:
-            missing = [name for name in own if name not in names]
-            if missing:
-                raise GraphError(
-                    f"NodeClassifier: the graph has no feature {', '.join(map(repr, missing[:4]))}, on which the model "
-                    f"was trained. It has {', '.join(map(repr, list(names)[:8]))}."
-                )
-            column = {name: place for place, name in enumerate(names)}
-            graph = graph.clone()
-            graph.x = graph.x[:, [column[name] for name in own]]
-            graph.feature_names = own
-        GraphBatch.collate([graph])  # a graph that cannot be used is refused before its features are read
+        """One graph with its columns in the order of training, treated as the training graphs were."""
+        graph = in_order(graph, self.feature_names_)
+        GraphBatch.collate([graph])  # refuses a graph that cannot be used before its features are read
         if graph.x.shape[1] != self.shape_.num_features:
             raise GraphError(
                 f"NodeClassifier: the graph has {graph.x.shape[1]} features a node, the model was trained on "
@@ -279,20 +266,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         return self.treatment_.apply(graph)
 
     def _batches(self, graphs: list[Data]) -> Iterator[GraphBatch]:
-        """Portions of the graphs that are solved together."""
+        """The graphs, in portions that are solved together."""
+        self._check_fitted()
+        each = self.shape_.num_tasks * self.shape_.num_states**2
+        return (self.collate(portion) for portion in portions(graphs, each))
+
+    def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise InputError("NodeClassifier: this model is not fitted yet. Call fit, or NodeClassifier.load.")
-        each = self.shape_.num_tasks * self.shape_.num_states**2
-        chunk: list[Data] = []
-        size = 0
-        for graph in graphs:
-            numbers = each * (1 if graph.edge_index is None else max(int(graph.edge_index.shape[1]), 1))
-            if chunk and size + numbers > CHUNK_NUMBERS:
-                yield self.collate(chunk)
-                chunk, size = [], 0
-            chunk.append(graph)
-            size += numbers
-        yield self.collate(chunk)
 
     def _marginals(self, graph: Data, where: str) -> Beliefs:
         batch = self.collate([check_graph(graph, where)])
@@ -315,8 +296,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     def save(self, folder: str | Path) -> None:
         """Write weights (safetensors), configuration (json) and a model card; nothing that could run code."""
-        if not hasattr(self, "model_"):
-            raise InputError("NodeClassifier.save: this model is not fitted yet. Call fit first.")
+        self._check_fitted()
         fitted = {f"features/{name}": value for name, value in self.treatment_.tensors().items()}
         config: dict[str, Any] = {
             "method": self.method,

@@ -6,11 +6,11 @@
     │   ├── FieldError                  potentials, or labels scored against them
     │   │   └── InfeasibleError         the constraints leave no labelling at all
     │   ├── OptionError                 a setting out of its range, or an unknown name
-    │   └── TooLargeError               a call that asks for more memory than there is
-    ├── InputTypeError (TypeError)      an object of the wrong kind
-    └── DataNotFoundError (FileNotFoundError)   a benchmark file that is nowhere to be had
+    │   └── TooLargeError               a call that needs more memory than is available
+    ├── InputTypeError (TypeError)      an object of the wrong type
+    └── DataNotFoundError (FileNotFoundError)   a file or folder that is not there
 
-So `except ValueError` catches every bad value, and `except AccordError` everything of ours.
+`except ValueError` catches every bad value, and `except AccordError` every error of this list.
 """
 
 
@@ -35,28 +35,28 @@ class InfeasibleError(FieldError):
 
 
 class OptionError(InputError):
-    """A setting is out of its range, or a name is not in its table."""
+    """A setting is out of its range, or a name is unknown."""
 
 
 class TooLargeError(InputError):
-    """A call needs more memory than there is, or an exact method more states than it can hold."""
+    """A call needs more memory than is available, or an exact method larger tables than it can hold."""
 
 
 class InputTypeError(AccordError, TypeError):
-    """An object is not of the kind that is needed."""
+    """An object is of the wrong type."""
 
 
 class DataNotFoundError(AccordError, FileNotFoundError):
-    """A benchmark's files were not found and could not be fetched."""
+    """A file or folder was not found; a benchmark's files could not be fetched either."""
 
 
 class ConvergenceWarning(UserWarning):
-    """Belief propagation stopped before its messages settled."""
+    """Belief propagation stopped before its messages converged."""
 
 
 class DivergenceWarning(UserWarning):
-    """Training left the road: a loss or weights were no longer finite, and the best parameters so far were kept."""
+    """Training diverged: a loss or weights were no longer finite. The best parameters so far were kept."""
 
 
 class UnusedLabelsWarning(UserWarning):
-    """Some labels teach a model nothing, the way it is trained."""
+    """Training cannot use some of the labels."""

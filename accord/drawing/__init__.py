@@ -1,4 +1,4 @@
-"""Pages, themes and plots that reports of runs, experiments and benchmarks share."""
+"""HTML pages, themes and plots, shared by the reports of runs, experiments and benchmarks."""
 
 from accord.drawing import _page as page
 from accord.drawing._graphs import draw_case

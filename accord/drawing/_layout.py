@@ -1,18 +1,18 @@
-"""Where to draw the nodes of a small graph: distances on paper like distances in the graph (Kamada and Kawai 1989)."""
+"""Layout of small graphs: distances in the drawing follow distances in the graph (Kamada and Kawai 1989)."""
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import shortest_path
 
-APART = 1.5  # extra steps between parts of the graph that no path joins
+COMPONENT_GAP = 1.5  # steps between components, beyond the longest path inside one
 
 
 def place_nodes(num_nodes: int, edges: np.ndarray) -> np.ndarray:
-    """Positions [nodes, 2], each axis within -1 and 1, the longer side of the drawing from left to right.
+    """Positions [nodes, 2] between -1 and 1; the longer axis of the drawing is horizontal.
 
     Args:
-        num_nodes: how many nodes there are.
+        num_nodes: number of nodes.
         edges: [2, edges].
     """
     if num_nodes < 2:
@@ -20,7 +20,7 @@ def place_nodes(num_nodes: int, edges: np.ndarray) -> np.ndarray:
     adjacency = coo_matrix((np.ones(edges.shape[1]), edges), shape=(num_nodes, num_nodes))
     distance = shortest_path(adjacency.tocsr(), directed=False, unweighted=True)
     reach = distance[np.isfinite(distance)].max()
-    distance[~np.isfinite(distance)] = reach + APART
+    distance[~np.isfinite(distance)] = reach + COMPONENT_GAP
     first, second = np.triu_indices(num_nodes, 1)
     wanted = distance[first, second]
 
@@ -35,22 +35,23 @@ def place_nodes(num_nodes: int, edges: np.ndarray) -> np.ndarray:
         np.add.at(gradient, second, -pull)
         return float((error**2).sum()), gradient.ravel()
 
-    found = minimize(stress, _spread(distance).ravel(), jac=True, method="L-BFGS-B").x.reshape(-1, 2)
+    found = minimize(stress, _start(distance).ravel(), jac=True, method="L-BFGS-B").x.reshape(-1, 2)
     return _fit_frame(found)
 
 
-def _spread(distance: np.ndarray) -> np.ndarray:
-    """Classical scaling, nudged so that nodes that are alike do not start on one spot."""
+def _start(distance: np.ndarray) -> np.ndarray:
+    """Start from classical scaling, with small shifts that keep equivalent nodes from starting at the same place."""
     squared = distance**2
     centred = squared - squared.mean(0) - squared.mean(1)[:, None] + squared.mean()
     values, vectors = np.linalg.eigh(-centred / 2)
-    start = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 1e-9))
-    angle = np.arange(len(distance)) * 2.4  # the golden angle: no two directions are alike
-    nudged: np.ndarray = start + 0.1 * np.column_stack([np.cos(angle), np.sin(angle)])
-    return nudged
+    scaled = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 1e-9))
+    angle = np.arange(len(distance)) * 2.4  # the golden angle, in radians: all directions differ
+    shifted: np.ndarray = scaled + 0.1 * np.column_stack([np.cos(angle), np.sin(angle)])
+    return shifted
 
 
 def _fit_frame(position: np.ndarray) -> np.ndarray:
+    """Rotate the longer axis into the horizontal, centre, and scale to [-1, 1]."""
     centred = position - position.mean(0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
     turned = centred @ axes.T

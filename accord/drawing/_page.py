@@ -1,4 +1,4 @@
-"""The report's page: one HTML file that loads nothing from elsewhere, light or dark as the reader prefers."""
+"""HTML pages in one file that loads nothing else; light or dark, as the browser prefers."""
 
 import base64
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ footer { margin-top: 24px; color: var(--soft); font-size: 0.82rem; }
 
 
 def page(title: str, body: Sequence[str]) -> str:
-    """A whole page."""
+    """A whole page: its title and the HTML of its parts."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -52,17 +52,17 @@ def section(title: str, *parts: str) -> str:
 
 
 def paragraph(text: str, kind: str = "") -> str:
-    """Plain text."""
+    """A paragraph of plain text, of an optional CSS class."""
     return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
 
 
 def caption(text: str) -> str:
-    """Small print under a table or picture."""
+    """A caption under a table or picture."""
     return f"<small>{escape(text)}</small>"
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], best: int) -> str:
-    """Rows of text under column titles; row number `best` stands out."""
+    """A table; the first cell of a row is its title, and row number `best` is highlighted."""
     head = "".join(f"<th>{escape(column)}</th>" for column in ("", *columns))
     lines = []
     for number, row in enumerate(rows):
@@ -78,7 +78,7 @@ def settings(values: Sequence[tuple[str, str]]) -> str:
 
 
 def picture(light: bytes, dark: bytes, text: str) -> str:
-    """A picture for light and for dark pages, inside the file."""
+    """A picture inside the page, as a PNG for light and one for dark pages; `text` describes it."""
     return (
         f'<picture><source media="(prefers-color-scheme: dark)" srcset="{_inline(dark)}">'
         f'<img alt="{escape(text)}" src="{_inline(light)}"></picture>'

@@ -12,7 +12,7 @@ from accord.drawing._themes import LIGHT, PART_COLOURS, Theme, themed, to_png
 from accord.evaluation import CALIBRATION_BINS, EDGE, NODE
 from accord.learning import HistoryRow
 
-NETWORKS = {
+CURVE_STYLES = {  # title and colour, by the name of a network in metrics.csv
     "node": ("node network", "#2f7fd3"),
     "edge": ("edge network", "#d98e2b"),
     "consistency": ("consistency", "#59a14f"),
@@ -23,7 +23,7 @@ NETWORKS = {
 
 
 def draw_curves(rows: Sequence[HistoryRow], theme: Theme = LIGHT) -> bytes:
-    """Training losses and validation scores by epoch, side by side."""
+    """A picture of training losses and validation scores by epoch, as a PNG."""
     with themed(theme):
         figure = Figure(figsize=(8.2, 2.9))
         figure.subplots_adjust(left=0.055, right=0.985, top=0.9, bottom=0.165, wspace=0.17)
@@ -43,7 +43,7 @@ def draw_curves(rows: Sequence[HistoryRow], theme: Theme = LIGHT) -> bytes:
 def _draw_lines(axes: Axes, rows: Sequence[HistoryRow], ending: str) -> None:
     names = dict.fromkeys(key for row in rows for key in row if key.endswith(ending))
     for name in names:
-        title, colour = NETWORKS.get(name.removesuffix(ending), (name, "#777777"))
+        title, colour = CURVE_STYLES.get(name.removesuffix(ending), (name, "#777777"))
         points = [(row["epoch"], row[name]) for row in rows if np.isfinite(row.get(name, np.nan))]
         if not points:
             continue
@@ -51,40 +51,42 @@ def _draw_lines(axes: Axes, rows: Sequence[HistoryRow], ending: str) -> None:
         axes.plot(epochs, values, color=colour, label=title, linewidth=1.6)
         if ending == "_score":
             best = int(np.argmax(values))
-            # The parameters that were kept.
+            # A dot marks the parameters that were kept.
             axes.plot(epochs[best], values[best], "o", color=colour, markersize=5)
 
 
 def draw_reliability(bins: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], theme: Theme = LIGHT) -> bytes:
-    """Accuracy against confidence for the GNN's softmax and the field's marginals; bars: how many nodes.
+    """A reliability diagram, as a PNG: accuracy by confidence, and how many nodes have which confidence.
 
     Args:
-        bins: a `Reliability` as a dictionary for each part of a model.
-        titles: of the parts.
+        bins: part of a model -> its `Reliability` as a dictionary.
+        titles: part -> title.
         theme: colours of the page.
     """
-    shown = [name for name in bins if name != EDGE]  # tables summed at a node are no probabilities to rely on
+    shown = [name for name in bins if name != EDGE]  # sums of edge tables at a node are not marginals of a model
     with themed(theme):
         figure = Figure(figsize=(8.2, 3.4))
         figure.subplots_adjust(left=0.08, right=0.985, top=0.91, bottom=0.145, wspace=0.25)
         diagram, counts = figure.subplots(1, 2, width_ratios=(1, 1.25))
         diagram.plot([0, 1], [0, 1], color=theme.soft, linewidth=1, linestyle="--")
-        diagram.set(title="right as often as sure?", xlabel="confidence", ylabel="share that is right", aspect="equal")
+        diagram.set(title="accuracy by confidence", xlabel="confidence", ylabel="accuracy", aspect="equal")
         width = 0.8 / CALIBRATION_BINS / max(len(shown), 1)
+        middles = (np.arange(CALIBRATION_BINS) + 0.5) / CALIBRATION_BINS
         for place, name in enumerate(shown):
             part = bins[name]
             colour, title = PART_COLOURS[name], f"{titles[name]}, {'softmax' if name == NODE else 'marginals'}"
             diagram.plot(part["confidence"], part["accuracy"], "o-", color=colour, label=title, markersize=4)
-            nodes = np.asarray(part["nodes"], dtype=float)
-            middle = (np.floor(np.minimum(part["confidence"], 0.999) * CALIBRATION_BINS) + 0.5) / CALIBRATION_BINS
+            # Confidences of exactly 1 are a bin of their own, but have no bar of their own.
+            bar = np.floor(np.minimum(part["confidence"], 0.999) * CALIBRATION_BINS).astype(int)
+            nodes = np.bincount(bar, part["nodes"], CALIBRATION_BINS)
             counts.bar(
-                middle + (place - (len(shown) - 1) / 2) * width,
+                middles + (place - (len(shown) - 1) / 2) * width,
                 nodes / max(nodes.sum(), 1),
                 width=width,
                 color=colour,
                 label=title,
             )
-        counts.set(title="how sure it is", xlabel="confidence", ylabel="share of nodes", xlim=(0, 1))
+        counts.set(title="nodes by confidence", xlabel="confidence", ylabel="share of nodes", xlim=(0, 1))
         for axes in (diagram, counts):
             axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
             axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))

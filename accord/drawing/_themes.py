@@ -1,4 +1,4 @@
-"""Colours of the report's pictures, for light and dark pages, and pictures as PNG."""
+"""Colours of pictures for light and dark pages, and figures as PNG."""
 
 import colorsys
 import io
@@ -11,9 +11,9 @@ import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-DPI = 170  # sharp on screens with two dots a pixel, at the width the page gives them
+DPI = 170  # sharp on high-resolution screens at the width of the page
 
-# Ten that are told apart also by the colour-blind as far as ten can be; none is the red of a mistake.
+# As easy to tell apart for colour-blind readers as ten colours can be; none is close to WRONG_COLOUR.
 STATE_COLOURS = (
     "#4e79a7",
     "#f2a541",
@@ -27,12 +27,12 @@ STATE_COLOURS = (
     "#d4a6c8",
 )
 PART_COLOURS = {"gnn": "#8a8f98", "edge": "#d98e2b", **dict.fromkeys(("spn", "crf", "gmnn", "smooth"), "#2f7fd3")}
-WRONG = "#e5322d"
+WRONG_COLOUR = "#e5322d"  # rings around wrong labels
 
 
 @dataclass(frozen=True)
 class Theme:
-    """What differs between a light and a dark page."""
+    """Colours that differ between light and dark pages."""
 
     name: str
     ink: str
@@ -45,7 +45,7 @@ DARK = Theme("dark", ink="#e6edf3", soft="#5b6570", paper="#161b22")
 
 
 def state_colour(state: int, num_states: int) -> str:
-    """One colour for each state, the same in every picture."""
+    """The colour of a state, the same in every picture."""
     if num_states <= len(STATE_COLOURS):
         return STATE_COLOURS[state]
     red, green, blue = colorsys.hls_to_rgb(0.08 + 0.84 * state / num_states, 0.45 + 0.2 * (state % 2), 0.55)
@@ -54,7 +54,7 @@ def state_colour(state: int, num_states: int) -> str:
 
 @contextmanager
 def themed(theme: Theme) -> Iterator[None]:
-    """Matplotlib's defaults for a theme, put back afterwards."""
+    """A context in which matplotlib draws in a theme; its defaults are restored at the end."""
     style: Any = {
         "axes.edgecolor": theme.soft,
         "axes.facecolor": "none",
@@ -81,9 +81,9 @@ def themed(theme: Theme) -> Iterator[None]:
 
 
 def to_png(figure: Figure) -> bytes:
-    """A figure's picture; no display is needed."""
+    """A figure as the bytes of a PNG; no display is needed."""
     FigureCanvasAgg(figure)
     buffer = io.BytesIO()
-    # No date and version inside: the same run gives the same bytes.
+    # No version in the metadata: the same run gives the same bytes.
     figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
     return buffer.getvalue()

@@ -1,10 +1,9 @@
-"""How good labels and probabilities are: functions of labels, probabilities and beliefs, not of models."""
+"""Metrics, calibration and example graphs: functions of labels and probabilities, not of models."""
 
 from accord.evaluation._answers import EDGE, NODE, Answers
 from accord.evaluation._calibration import CALIBRATION_BINS, Reliability, expected_calibration_error, reliability
 from accord.evaluation._cases import Case, choose_cases
 from accord.evaluation._metrics import (
-    METRICS,
     Metric,
     check_level,
     edge_accuracy,
@@ -12,6 +11,7 @@ from accord.evaluation._metrics import (
     metric_for,
     micro_f1,
     node_accuracy,
+    node_ids,
     unseen_nodes,
 )
 from accord.evaluation._scores import Scores, score_answers
@@ -19,7 +19,6 @@ from accord.evaluation._scores import Scores, score_answers
 __all__ = [
     "CALIBRATION_BINS",
     "EDGE",
-    "METRICS",
     "NODE",
     "Answers",
     "Case",
@@ -34,6 +33,7 @@ __all__ = [
     "metric_for",
     "micro_f1",
     "node_accuracy",
+    "node_ids",
     "reliability",
     "score_answers",
     "unseen_nodes",

@@ -1,4 +1,4 @@
-"""What the parts of a model say about graphs: labels and probabilities of each, next to the truth."""
+"""What the parts of a model predict for graphs: labels and probabilities, beside the true labels."""
 
 from dataclasses import dataclass
 
@@ -6,15 +6,24 @@ from torch import Tensor
 
 from accord.graphs import Topology
 
-NODE, EDGE = "gnn", "edge"  # names of the node network and of the edge network alone
+NODE, EDGE = "gnn", "edge"  # parts of a model: the node network alone, the edge network alone
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Labels and probabilities of each part of a model, for graphs side by side."""
+    """Labels and probabilities by each part of a model, for all graphs side by side.
+
+    Parts are the node network alone (`NODE`), the edge network alone (`EDGE`) and the whole model, under the name of
+    its method; a model has one to three of them.
+    """
 
     topology: Topology
-    truth: Tensor | None  # [tasks, nodes], -1 where unknown
+    truth: Tensor | None  # [tasks, nodes], -1 where unknown; None for graphs without labels
     labels: dict[str, Tensor]  # part -> [tasks, nodes]
     probabilities: dict[str, Tensor]  # part -> [tasks, nodes, states]
-    joint: str | None = None  # the part that stands for the whole model; None where that is the node network
+    joint: str | None = None  # the part that labels nodes jointly; None where the model is a node network alone
+
+    @property
+    def whole(self) -> str:
+        """The part that is the whole model."""
+        return NODE if self.joint is None else self.joint

@@ -1,4 +1,4 @@
-"""Calibration: whether a model is right as often as its probabilities say."""
+"""Calibration: whether predictions are correct as often as their probabilities say."""
 
 from dataclasses import dataclass
 
@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 from torchmetrics.functional.classification import multiclass_calibration_error
 
-CALIBRATION_BINS = 15  # of equal width; diagram and error use the same ones
+CALIBRATION_BINS = 15  # of equal width, for the reliability diagram and the calibration error alike
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """Mean confidence, accuracy and number of nodes in each bin of confidence that holds any."""
+    """Mean confidence, accuracy and number of nodes of each bin of confidence; empty bins are left out."""
 
     confidence: list[float]
     accuracy: list[float]
@@ -19,7 +19,7 @@ class Reliability:
 
 
 def expected_calibration_error(probabilities: Tensor, truth: Tensor, bins: int = CALIBRATION_BINS) -> float:
-    """Average gap between confidence and accuracy over `bins` equal bins of confidence (Guo et al. 2017).
+    """Mean gap between confidence and accuracy over bins of confidence of equal width (Guo et al. 2017).
 
     Args:
         probabilities: [nodes, states].
@@ -36,12 +36,14 @@ def expected_calibration_error(probabilities: Tensor, truth: Tensor, bins: int =
 
 
 def reliability(probabilities: Tensor, truth: Tensor, bins: int = CALIBRATION_BINS) -> Reliability:
-    """What a reliability diagram shows; its weighted mean gap is the `expected_calibration_error`.
+    """The content of a reliability diagram.
+
+    The mean gap between accuracy and confidence, weighted by nodes, is the `expected_calibration_error`.
 
     Args:
         probabilities: [nodes, states].
         truth: [nodes], -1 where a label is missing.
-        bins: number of bins; a confidence of exactly 1 has one of its own.
+        bins: number of bins; a confidence of exactly 1 has a bin of its own, as in torchmetrics.
     """
     known = truth >= 0
     confidence, choice = probabilities[known].max(-1)

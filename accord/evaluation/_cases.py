@@ -1,4 +1,4 @@
-"""Which test graphs to show: those on which the parts of a model differ, as in the paper's case study."""
+"""Choice of test graphs to show: graphs on which the parts of a model differ, as in the paper's case study."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -10,60 +10,60 @@ from torch import Tensor
 
 from accord.evaluation._answers import EDGE, NODE, Answers
 
-MAX_NODES = 30  # of a drawing; of larger graphs a neighbourhood is cut out
-MIN_NODES = 3  # smaller graphs have little to show
+MAX_NODES = 30  # in one drawing; of a larger graph only a neighbourhood is shown
+MIN_NODES = 3  # smaller graphs show little
 MAX_CASES = 4
-MAX_TASKS, MAX_CUT_OUT = 8, 60  # that are looked at; there is no need to find the very best picture
+MAX_TASKS, MAX_NEIGHBOURHOODS = 8, 60  # examined: a good example is enough, it need not be the best
 
 
 @dataclass(frozen=True)
 class Case:
-    """One graph, or a neighbourhood in a large one, and its labels by each part."""
+    """One graph, or one neighbourhood of a large graph, with its true labels and the labels by each part."""
 
     title: str
-    edges: list[list[int]]  # two lists
+    edges: list[list[int]]  # [2][edges]
     truth: list[int]  # -1 where unknown
-    labels: dict[str, list[int]]
-    images: list[list[float]] | None = None  # pixels of each node
+    labels: dict[str, list[int]]  # part -> [nodes]
+    images: list[list[float]] | None = None  # [nodes][pixels]
 
     def plain(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The case as JSON values."""
         return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """How the parts do on one graph and task."""
+    """Mistakes of each part on one graph and task."""
 
     task: int
     nodes: np.ndarray
-    wrong: dict[str, int]
-    joint: str  # the part that stands for the whole model
+    wrong: dict[str, int]  # part -> nodes labelled wrong
+    joint: str  # the part that labels nodes jointly
 
     @property
     def is_gain(self) -> bool:
-        """Whether the field is right throughout where the node network is not."""
+        """Whether the joint labels are all right and those of the node network are not."""
         return self.wrong[self.joint] == 0 and self.wrong[NODE] > 0
 
     @property
     def is_loss(self) -> bool:
-        """Whether the field makes mistakes that the node network does not."""
+        """Whether the joint labels have more mistakes than those of the node network."""
         return self.wrong[self.joint] > self.wrong[NODE]
 
 
 def choose_cases(answers: Answers, images: Tensor | None = None) -> list[Case]:
-    """A few graphs that show what the field changes: mostly gains, and one failure if there is one.
+    """Choose a few graphs that show what joint labels change: mostly gains, and one loss if there is any.
 
     Args:
-        answers: what the parts say; nothing is shown of a node network alone.
-        images: [nodes, pixels], where nodes have images.
+        answers: predictions of the parts; there are no cases for a node network alone.
+        images: [nodes, pixels] for nodes that are images, else None.
     """
     if answers.truth is None or answers.joint is None:
         return []
     candidates = list(_candidates(answers))
     gains = sorted((c for c in candidates if c.is_gain), key=lambda c: (-c.wrong[NODE], -c.wrong.get(EDGE, 0)))
     losses = sorted((c for c in candidates if c.is_loss), key=lambda c: c.wrong[NODE] - c.wrong[c.joint])
-    # Where the edge network errs too, neither network alone would have done: the paper's bottom case.
+    # Cases where both networks alone make mistakes come first: the bottom row of the paper's case study.
     both = [c for c in gains if c.wrong.get(EDGE, 0) > 0]
     picked: list[Candidate] = []
     for pool, count in ((both, 2), (gains, MAX_CASES - 1), (losses, MAX_CASES)):
@@ -79,27 +79,27 @@ def choose_cases(answers: Answers, images: Tensor | None = None) -> list[Case]:
 
 
 def _candidates(answers: Answers) -> Iterator[Candidate]:
-    """Every graph whose size suits, or a neighbourhood of a node where the parts differ."""
+    """Graphs of suitable size, and neighbourhoods in larger graphs around nodes on which the parts differ."""
     truth = answers.truth
     assert truth is not None
     graph = answers.topology.graph.cpu().numpy()
     members = np.split(np.argsort(graph, kind="stable"), np.cumsum(np.bincount(graph))[:-1])
-    cut_out = 0
+    neighbourhoods = 0
     for nodes in members:
         if len(nodes) < MIN_NODES:
             continue
         if len(nodes) <= MAX_NODES:
             for task in range(min(len(truth), MAX_TASKS)):
-                yield _judge(answers, task, nodes)
-        elif cut_out < MAX_CUT_OUT:
+                yield _candidate(answers, task, nodes)
+        elif neighbourhoods < MAX_NEIGHBOURHOODS:
             for task, centre in _disputed(answers, nodes):
-                cut_out += 1
+                neighbourhoods += 1
                 around = _neighbourhood(answers, centre)
                 if len(around) >= MIN_NODES:
-                    yield _judge(answers, task, around)
+                    yield _candidate(answers, task, around)
 
 
-def _judge(answers: Answers, task: int, nodes: np.ndarray) -> Candidate:
+def _candidate(answers: Answers, task: int, nodes: np.ndarray) -> Candidate:
     assert answers.truth is not None and answers.joint is not None
     truth = answers.truth[task, nodes]
     wrong = {
@@ -109,7 +109,7 @@ def _judge(answers: Answers, task: int, nodes: np.ndarray) -> Candidate:
 
 
 def _disputed(answers: Answers, nodes: np.ndarray, limit: int = 6) -> list[tuple[int, int]]:
-    """A few (task, node) of a large graph where node network and field differ and one is right."""
+    """A few (task, node) of a large graph for which either the node network or the joint label is right."""
     assert answers.truth is not None and answers.joint is not None
     inside = torch.from_numpy(nodes)
     truth = answers.truth[:, inside]
@@ -122,7 +122,7 @@ def _disputed(answers: Answers, nodes: np.ndarray, limit: int = 6) -> list[tuple
 
 
 def _neighbourhood(answers: Answers, centre: int, limit: int = 16) -> np.ndarray:
-    """Nodes within two steps of `centre`, the nearest first, at most `limit`."""
+    """At most `limit` nodes within two steps of `centre`, nearest first."""
     ends = torch.cat([answers.topology.edge_index, answers.topology.edge_index.flip(0)], 1).numpy()
     kept = [centre]
     for _ in range(2):

@@ -1,6 +1,6 @@
-"""Metrics as fractions, one for each replica; nodes whose true label is missing (-1) never count.
+"""Metrics as fractions, one for each replica; nodes whose true label is missing (-1) do not count.
 
-Shapes: labels [*replicas, nodes] against truth [*replicas, nodes] (axes broadcast), except where said.
+Labels and true labels have shape [*replicas, nodes] and broadcast, unless a docstring says otherwise.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,14 +16,14 @@ Metric = Callable[[Tensor, Tensor, Topology], Tensor]
 
 
 def node_accuracy(labels: Tensor, truth: Tensor, topology: Topology | None = None) -> Tensor:
-    """Share of labelled nodes that are right [*replicas]; NaN where no node is labelled."""
+    """Share of nodes labelled right [*replicas]; NaN if no true label is known."""
     known = truth >= 0
     right = (labels == truth) & known
     return right.sum(-1).double() / known.sum(-1)
 
 
 def graph_accuracy(labels: Tensor, truth: Tensor, topology: Topology) -> Tensor:
-    """Share of graphs whose every labelled node is right [*replicas]; graphs without labelled nodes do not count."""
+    """Share of graphs with every node labelled right [*replicas]; graphs without any true label do not count."""
     known = (truth >= 0).expand_as(labels).double()
     wrong = ((labels != truth) & (truth >= 0)).double()
     shape = (*labels.shape[:-1], topology.num_graphs)
@@ -33,7 +33,9 @@ def graph_accuracy(labels: Tensor, truth: Tensor, topology: Topology) -> Tensor:
 
 
 def edge_accuracy(tables: Tensor, truth: Tensor, topology: Topology) -> Tensor:
-    """Share of edges whose most likely *pair* of states is right [*replicas]; both ends must be labelled.
+    """Share of edges whose most likely pair of states is right [*replicas].
+
+    Only edges whose two true labels are known count.
 
     Args:
         tables: [*replicas, edges, states, states], scores or log-probabilities.
@@ -48,34 +50,41 @@ def edge_accuracy(tables: Tensor, truth: Tensor, topology: Topology) -> Tensor:
 
 
 def micro_f1(labels: Tensor, truth: Tensor) -> Tensor:
-    """F1 of state 1, all nodes counted together [*replicas]; flatten tasks into nodes to count them together too."""
+    """F1 of state 1 over all nodes [*replicas]; flatten tasks into nodes to pool them as well."""
     known = truth >= 0
     positive, true = (labels == 1) & known, truth == 1
     hit = (positive & true).sum(-1)
     return 2 * hit.double() / (positive.sum(-1) + true.sum(-1))
 
 
-def unseen_nodes(train: Sequence[Data], graphs: Sequence[Data]) -> Tensor | None:
-    """Which nodes of `graphs` (side by side) occur in no training graph; None where nodes have no `node_id`.
-
-    Ego networks overlap, so a test graph may hold nodes whose labels were seen in training.
-    """
-    if not all("node_id" in graph for graph in (*train, *graphs)):
+def node_ids(graphs: Sequence[Data]) -> Tensor | None:
+    """The `node_id` of all nodes of the graphs, side by side; None unless every graph has them."""
+    if not graphs or not all("node_id" in graph for graph in graphs):
         return None
-    seen = torch.cat([graph.node_id for graph in train])
-    return ~torch.isin(torch.cat([graph.node_id for graph in graphs]), seen)
+    return torch.cat([graph.node_id for graph in graphs])
 
 
-METRICS: dict[str, Metric] = {"node": node_accuracy, "graph": graph_accuracy}
+def unseen_nodes(train: Sequence[Data], graphs: Sequence[Data]) -> Tensor | None:
+    """Which nodes of the graphs, side by side, occur in no training graph; None if any graph lacks `node_id`.
+
+    Ego networks overlap, so a test graph may contain nodes whose labels were seen in training.
+    """
+    seen, found = node_ids(train), node_ids(graphs)
+    return None if seen is None or found is None else ~torch.isin(found, seen)
+
+
+METRIC_OF_LEVEL: dict[str, Metric] = {"node": node_accuracy, "graph": graph_accuracy}
 
 
 def check_level(level: object) -> None:
     """Refuse a level of evaluation that does not exist."""
-    if not isinstance(level, str) or level not in METRICS:
-        raise OptionError(f"level {level!r} is unknown. Choose 'node' (each node counts) or 'graph' (all or nothing).")
+    if not isinstance(level, str) or level not in METRIC_OF_LEVEL:
+        raise OptionError(
+            f"level {level!r} is unknown. Choose 'node' (each node counts) or 'graph' (a graph counts if all its nodes are right)."
+        )
 
 
 def metric_for(level: str) -> Metric:
     """The metric of a level of evaluation."""
     check_level(level)
-    return METRICS[level]
+    return METRIC_OF_LEVEL[level]

@@ -1,4 +1,4 @@
-"""Scores of each part of a model against known labels, as plain numbers."""
+"""Scores of each part of a model against the true labels, as plain numbers."""
 
 import math
 
@@ -10,19 +10,19 @@ from accord.evaluation._answers import Answers
 from accord.evaluation._calibration import expected_calibration_error
 from accord.evaluation._metrics import graph_accuracy, micro_f1, node_accuracy
 
-Scores = dict[str, float | None]  # by metric; None where it is undefined
+Scores = dict[str, float | None]  # metric -> value, None where the metric is undefined
 
 
 def score_answers(answers: Answers, unseen: Tensor | None = None) -> dict[str, Scores]:
     """Every metric for every part of a model; tasks are averaged.
 
     Args:
-        answers: what the parts say.
-        unseen: [nodes], which nodes occur in no training graph; None where that is not known.
+        answers: predictions of the parts, with true labels.
+        unseen: [nodes], True for nodes that occur in no training graph; None if that is not known.
     """
     truth = answers.truth
     if truth is None or not bool((truth >= 0).any()):
-        raise GraphError("The graphs have no labels to compare with. Give graphs with labels, or use `accord predict`.")
+        raise GraphError("score_answers: the graphs have no labels to compare with. Give graphs with labels.")
     return {name: _scores(answers, truth, name, unseen) for name in answers.labels}
 
 

@@ -25,7 +25,7 @@ def test_a_ring_is_drawn_round():
 
 
 @pytest.mark.parametrize("edges", [np.empty((2, 0), dtype=int), np.array([[0, 2], [1, 3]])])
-def test_parts_are_kept_apart_and_within_the_frame(edges):
+def test_components_are_kept_apart_and_inside_the_frame(edges):
     position = place_nodes(5, edges)
     assert np.abs(position).max() <= 1 + 1e-9
     assert gaps(position)[np.triu_indices(5, 1)].min() > 0.2

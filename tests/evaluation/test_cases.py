@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import torch
 
 from accord.evaluation import Answers, choose_cases
@@ -11,8 +13,8 @@ def answers(gnn, edge, spn, truth, edges, graph=None):
     return Answers(structure, torch.tensor(truth)[None], labels, {}, "spn")
 
 
-def test_cases_show_gains_and_one_failure():
-    """Graph 0: the field alone is right; graph 1: the field alone is wrong; graph 2: all agree; graph 3: too small."""
+def test_cases_show_gains_and_one_loss():
+    """Graph 0: only the SPN is right; graph 1: only the SPN is wrong; graph 2: all agree; graph 3: too small."""
     truth = [0, 0, 0, 1, 1, 1, 0, 0, 0, 1]
     cases = choose_cases(
         answers(
@@ -31,7 +33,7 @@ def test_cases_show_gains_and_one_failure():
     assert cases[1].edges == [[0, 1], [1, 2]] and cases[1].labels["spn"] == [1, 0, 0]
 
 
-def test_of_a_large_graph_a_neighbourhood_is_shown():
+def test_a_large_graph_is_shown_by_a_neighbourhood():
     size = 200
     wrong = [0] * size
     wrong[100] = 1
@@ -42,5 +44,10 @@ def test_of_a_large_graph_a_neighbourhood_is_shown():
     assert sum(cases[0].labels["gnn"]) == 1
 
 
-def test_nothing_is_shown_where_nothing_differs():
+def test_a_node_network_alone_has_no_cases():
+    both = answers([0, 1, 0], [0] * 3, [0] * 3, [0] * 3, [[0, 1], [1, 2]])
+    assert choose_cases(both) and choose_cases(replace(both, joint=None)) == []
+
+
+def test_parts_that_agree_give_no_cases():
     assert choose_cases(answers([0] * 3, [0] * 3, [0] * 3, [0] * 3, [[0, 1], [1, 2]])) == []

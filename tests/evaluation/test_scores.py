@@ -33,10 +33,10 @@ def test_binary_tasks_have_a_micro_f1():
 
 
 @pytest.mark.parametrize("unseen", [torch.zeros(5, dtype=torch.bool), torch.ones(5, dtype=torch.bool), None])
-def test_unseen_nodes_are_counted_only_where_it_matters(unseen):
+def test_unseen_nodes_have_a_score_only_beside_seen_ones(unseen):
     assert "unseen_accuracy" not in score_answers(answers([[SURE] * 5], [[0] * 5]), unseen)["gnn"]
 
 
-def test_without_labels_there_is_nothing_to_score():
-    with pytest.raises(GraphError, match="no labels to compare with"):
+def test_graphs_without_labels_are_refused():
+    with pytest.raises(GraphError, match="score_answers: the graphs have no labels to compare with"):
         score_answers(answers([[SURE] * 5], [[-1] * 5]))

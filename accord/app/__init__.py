@@ -1,1 +1,1 @@
-"""The command line: the only place that parses arguments."""
+"""The command line: parses arguments, prints results and writes files. No other folder parses arguments."""

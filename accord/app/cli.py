@@ -1,4 +1,4 @@
-"""`accord`: the command line. It parses, and leaves the work to the files beside it."""
+"""`accord`: arguments and options of every command. The work is done in commands/."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,44 +6,62 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from accord._version import __version__
 from accord.app.commands.bench import bench_app
 from accord.app.console import Commands, messages, output
 
 HELP = (
     "Labels that agree: joint labelling of the nodes of new graphs.\n\n"
-    "One network gives evidence for each node, another for each edge, and a random field makes the labels fit.\n\n"
+    "One network scores the labels of each node, another the pairs of labels on each edge, and a random field combines "
+    "them into labels that fit each other.\n\n"
     "Start with [bold]accord demo[/], then [bold]accord fit[/] on a benchmark or on your own graphs."
 )
 DATA_HELP = (
-    "A benchmark (see `accord data list`), `digits`, or a folder with train/, and if you have them val/ and test/, "
-    "each holding graphs: .npz, .json, or folders with nodes.csv and edges.csv."
+    "A benchmark (see `accord data list`), `digits`, or a folder with train/ and, optionally, val/ and test/. Each "
+    "contains graphs: .npz, .json, or folders with nodes.csv and edges.csv."
 )
 
 app = typer.Typer(
     cls=Commands,
-    help=HELP,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-data_app = typer.Typer(help="What benchmark data there is.", no_args_is_help=True)
+data_app = typer.Typer(help="Benchmark data.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench", no_args_is_help=True)
 
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `accord fit` made.")]
+
+def print_version(wanted: bool) -> None:
+    """Print the version and stop, if `--version` was given."""
+    if wanted:
+        typer.echo(f"accord {__version__}")
+        raise typer.Exit
+
+
+@app.callback(help=HELP)
+def options_of_all_commands(
+    version: Annotated[
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Take the options that come before the name of a command."""
+
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that `accord fit` wrote.")]
 
 
 @app.command()
 def demo(
-    seed: Annotated[int, typer.Option(help="Draw other graphs, labels and images, and other weights.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the graphs, their labels and images, and of the weights.")] = 0,
     run: Annotated[Path, typer.Option(help="Folder for the model and the report; an earlier demo is replaced.")] = Path(
         "runs/demo"
     ),
 ) -> None:
-    """Train on handwritten digits placed on graphs, and see what joint labelling adds. Takes about a minute."""
-    from accord.app.commands.demo import run_demo  # loads torch, which `--help` need not wait for
+    """Train on handwritten digits placed on graphs, and show what joint labelling adds. Takes about a minute."""
+    from accord.app.commands.demo import run_demo  # imported here so that `--help` does not load torch
 
     run_demo(run, seed, messages(), output())
 
@@ -52,13 +70,13 @@ def demo(
 def fit(
     data: Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)],
     run: Annotated[
-        Path | None, typer.Option(help="Folder for everything the run leaves.", show_default="runs/DATA-METHOD-ENCODER")
+        Path | None, typer.Option(help="Folder for all files of the run.", show_default="runs/DATA-METHOD-ENCODER")
     ] = None,
     method: Annotated[
         str | None,
         typer.Option(
-            help="spn (joint labels), crf (a field trained as a whole), gmnn, gnn (each node alone) or smooth (its "
-            "predictions smoothed over the graph).",
+            help="spn (joint labels), crf (a field trained as a whole), gmnn, gnn (each node alone) or smooth (gnn "
+            "with predictions smoothed over the graph).",
             show_default="spn",
         ),
     ] = None,
@@ -68,12 +86,13 @@ def fit(
     ] = None,
     edge_encoder: Annotated[str | None, typer.Option(help="Edge network.", show_default="the node network's")] = None,
     refine: Annotated[
-        bool | None, typer.Option("--refine", help="Train the SPN on through its field, by the maximin game.")
+        bool | None, typer.Option("--refine", help="Train the SPN further through its field, by the maximin game.")
     ] = None,
     level: Annotated[
         str | None,
         typer.Option(
-            help="Choose by node accuracy, or by graph: every node right.  [default: the benchmark's, or node]"
+            help="Choose parameters by node accuracy, or by graph: every node right.  [default: the benchmark's, or "
+            "node]"
         ),
     ] = None,
     max_epochs: Annotated[int | None, typer.Option(help="How long to train.", show_default="the preset's")] = None,
@@ -84,18 +103,20 @@ def fit(
     features: Annotated[
         str | None,
         typer.Option(
-            help="raw, row-normalised, standardised or auto.",
-            show_default="auto: the preset's, or raw",
+            help="raw, row-normalised, standardised (by the training nodes) or auto.",
+            show_default="auto: the preset's for a benchmark, else raw",
         ),
     ] = None,
     accelerator: Annotated[str | None, typer.Option(help="cpu, cuda or auto.", show_default="auto")] = None,
-    config: Annotated[Path | None, typer.Option(help="TOML file with any of these settings; flags come first.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with any of these settings; flags take precedence.")
+    ] = None,
     override: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A single value of the recipe: node.learning_rate=0.01."),
     ] = None,
 ) -> None:
-    """Train a model. Stopped runs go on when the same command is given again."""
+    """Train a model. The same command, given again, continues a stopped run."""
     from accord.app.commands.fit import fit_run, show_run
     from accord.app.settings import read_settings
     from accord.app.sources import load_data
@@ -122,7 +143,9 @@ def fit(
 
 @app.command()
 def predict(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run, or a folder that NodeClassifier.save wrote.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run folder, or a folder that NodeClassifier.save wrote.")
+    ],
     graph: Annotated[
         Path, typer.Argument(metavar="GRAPH", help="A graph, or a folder of graphs, as for `accord fit`.")
     ],
@@ -146,21 +169,23 @@ def predict(
 @app.command()
 def evaluate(
     run: RunArgument,
-    data: Annotated[str, typer.Argument(metavar="DATA", help="As for `accord fit`, or graphs with labels.")],
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="As for `accord fit`, or a labelled graph or folder of graphs.")
+    ],
     split: Annotated[str, typer.Option(help="Which part of a benchmark or data folder.")] = "test",
-    out: Annotated[Path | None, typer.Option(help="Write the scores to this .json file as well.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write the scores to this .json file.")] = None,
 ) -> None:
-    """Score a trained model on labelled graphs: GNN alone, edge network alone, both jointly."""
+    """Score a trained model and its parts on labelled graphs."""
     from accord._files import write_json
     from accord.app.commands.evaluate import evaluate_run
-    from accord.app.runs import RESULTS, open_run
+    from accord.app.runs import RESULTS_FILE, open_run
     from accord.app.scores import part_titles, score_table
 
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)  # before the work: what fails should fail early
+        out.parent.mkdir(parents=True, exist_ok=True)  # before the work, so that a bad path is refused early
     opened = open_run(run)
     scores, count = evaluate_run(opened, data, split)
-    titles = part_titles(opened.config["settings"]["method"]) | (opened.read(RESULTS) or {}).get("titles", {})
+    titles = part_titles(opened.config["settings"]["method"]) | (opened.read(RESULTS_FILE) or {}).get("titles", {})
     output().print(score_table(scores, f"{Path(data).name}: {count} graph{'s' if count != 1 else ''}", titles))
     if out is not None:
         write_json(out, scores)
@@ -168,7 +193,7 @@ def evaluate(
 
 @app.command()
 def report(run: RunArgument) -> None:
-    """Write a run's report.html and curves.png anew."""
+    """Write report.html and curves.png of a finished run again."""
     from accord.app.commands.report import write_report
     from accord.app.runs import open_run
 
@@ -198,12 +223,14 @@ def reproduce(
         list[str] | None,
         typer.Option(help="Only these rows of table methods; may be repeated.", show_default="all"),
     ] = None,
-    seeds: Annotated[str, typer.Option(help="As 1-5 or 1,2,7; all are trained side by side.")] = "1-5",
+    seeds: Annotated[str, typer.Option(help="As 1-5 or 1,2,7; all are trained together.")] = "1-5",
     max_epochs: Annotated[int | None, typer.Option(help="How long to train.", show_default="the preset's")] = None,
     accelerator: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
-    out: Annotated[Path, typer.Option(help="Where results are kept, each as it comes.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder for the results, each written as soon as it is there.")] = Path(
+        "results"
+    ),
 ) -> None:
-    """Run one of the paper's tables again, and write it with the paper's figures beside ours."""
+    """Run one of the paper's tables, and write it with the paper's figures beside ours."""
     from accord.app.commands.reproduce import reproduce_table
 
     chosen = {"benchmarks": benchmark, "encoders": encoder, "presets": preset, "variants": method}
@@ -213,13 +240,13 @@ def reproduce(
 
 @data_app.command("list")
 def list_data() -> None:
-    """Which benchmarks there are, and whether their files are here."""
+    """List the benchmarks, and whether their files are found."""
     from accord.datasets import list_benchmarks
 
     table = Table("benchmark", "what", "files")
     for row in list_benchmarks():
         table.add_row(row.name, row.description, "found" if row.present else "not found")
-    table.add_row("digits", "handwritten digits on made graphs whose field is known", "made on the spot")
+    table.add_row("digits", "handwritten digits on made graphs whose field is known", "made when needed")
     output().print(table)
 
 

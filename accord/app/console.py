@@ -1,45 +1,89 @@
-"""What people see: two consoles, and errors as one red line instead of a traceback."""
+"""What the command line prints: results, messages, and errors and warnings as one line each."""
 
-from typing import Any
+import re
+import warnings
+from typing import Any, TextIO
 
 import typer
 from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from accord.errors import AccordError
+from accord.errors import AccordError, ConvergenceWarning, DivergenceWarning, UnusedLabelsWarning
 
-BAD_INPUT = 2  # exit code where what was asked for cannot be done
-INTERRUPTED = 130  # the shell's own number for Ctrl-C
+BAD_INPUT = 2  # exit code of a command that was refused
+INTERRUPTED = 130  # exit code after Ctrl-C, by the shell's convention
+OWN_WARNINGS = (ConvergenceWarning, DivergenceWarning, UnusedLabelsWarning)
+# The library's errors begin with the Python name of what was called; the command line has its own names, or none.
+COMMAND_LINE_NAMES = {
+    "NodeClassifier": "",
+    "hold_out": "",
+    "load_benchmark": "",
+    "preset_recipe": "",
+    "score_answers": "",
+    "CombinationGrid": "recipe.grid: ",
+    "GameOptions": "recipe.game: ",
+    "RefinementOptions": "recipe.refinement: ",
+    "TrainingOptions": "recipe.training: ",
+    "CRFRecipe": "recipe: ",
+    "GMNNRecipe": "recipe: ",
+    "GNNRecipe": "recipe: ",
+    "SPNRecipe": "recipe: ",
+}
+PYTHON_NAME = re.compile(rf"^({'|'.join(COMMAND_LINE_NAMES)})(\.\w+)?: ")
+PYTHON_SWITCH = re.compile(r"Set (\w+)=False\.")
 
 
 def output() -> Console:
-    """For results; made anew, so that it follows redirections."""
+    """The console for results; made for each use, so that it follows redirections."""
     return Console(highlight=False)
 
 
 def messages() -> Console:
-    """For trouble and for progress, so that results can be piped."""
+    """The console for progress and errors: standard error, so that results can be piped."""
     return Console(stderr=True, highlight=False)
 
 
 class Commands(TyperGroup):
-    """Turns errors that are meant for people into one line and exit code 2; other ones are bugs and show as such."""
+    """Shows Accord's own errors as one line with exit code 2; any other exception is a bug and keeps its traceback."""
 
     def invoke(self, ctx: Any) -> object:
-        """Run the command that was asked for."""
+        """Run the command of a context."""
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = show_warning
+                return super().invoke(ctx)
         except (AccordError, OSError) as error:
-            message = str(error) if isinstance(error, AccordError) else describe_os_error(error)
+            message = in_command_line_words(error) if isinstance(error, AccordError) else describe_os_error(error)
             messages().print(Text.assemble(("Error: ", "bold red"), (message, "red")), soft_wrap=True)
             raise typer.Exit(BAD_INPUT) from error
         except KeyboardInterrupt as stop:
-            messages().print("[yellow]Stopped.[/] What was done so far is kept: the same command goes on from there.")
+            messages().print("[yellow]Stopped.[/] Completed work is kept. Run the same command again to continue.")
             raise typer.Exit(INTERRUPTED) from stop
 
 
+def in_command_line_words(error: AccordError) -> str:
+    """The message of an error, with the command line's names in place of Python's."""
+    message = PYTHON_NAME.sub(lambda found: COMMAND_LINE_NAMES[found[1]], str(error), count=1)
+    return PYTHON_SWITCH.sub(lambda found: f"Leave out --{found[1].replace('_', '-')}.", message)
+
+
 def describe_os_error(error: OSError) -> str:
-    """Which file, and what the system says about it."""
+    """The file of a system error, and the reason."""
     reason = error.strerror or str(error)
     return f"{error.filename}: {reason}." if error.filename else f"{reason}."
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print one of Accord's warnings as one line, and any other as Python does."""
+    if issubclass(category, OWN_WARNINGS):
+        messages().print(Text.assemble(("Warning: ", "bold yellow"), (str(message), "yellow")), soft_wrap=True)
+    else:
+        messages().print(warnings.formatwarning(message, category, filename, lineno, line), markup=False, end="")

@@ -1,4 +1,4 @@
-"""What a training run shows and writes while it goes: a bar, metrics.csv, and TensorBoard where it is installed."""
+"""Progress of a training run: a bar, metrics.csv, and TensorBoard if it is installed."""
 
 import csv
 import io
@@ -11,31 +11,31 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from accord._files import write_text
-from accord.app.runs import METRICS
+from accord.app.runs import METRICS_FILE
 from accord.learning import HistoryRow
 
-TENSORBOARD = "tensorboard"
+TENSORBOARD_FOLDER = "tensorboard"
 
 
 class MetricsFile:
-    """metrics.csv: one row for each look at validation data, written as it comes.
+    """metrics.csv: one row for each evaluation on validation data, written at once.
 
-    A run that goes on repeats what came after its last checkpoint; those rows are replaced.
+    A run that continues repeats the evaluations since its last checkpoint; their rows are replaced.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / METRICS
+        self.path = folder / METRICS_FILE
         self.rows = read_metrics(self.path)
-        self.fresh = True
+        self.rewrite = True  # the file may end in a line that was cut off
 
     def add(self, row: HistoryRow) -> None:
-        """Append a row."""
+        """Append a row; the file is written anew if earlier rows or its columns change."""
         columns = list(self.rows[0]) if self.rows else []
         kept = [old for old in self.rows if old["epoch"] < row["epoch"]]
-        whole = self.fresh or len(kept) < len(self.rows) or not set(row) <= set(columns)
-        self.fresh = False
+        rewrite = self.rewrite or len(kept) < len(self.rows) or not set(row) <= set(columns)
+        self.rewrite = False
         self.rows = [*kept, row]
-        if whole:
+        if rewrite:
             columns = list(dict.fromkeys(key for known in self.rows for key in known))
             self.rows = [{key: old.get(key, math.nan) for key in columns} for old in self.rows]
             write_text(self.path, _text([columns, *([*old.values()] for old in self.rows)]))
@@ -46,7 +46,7 @@ class MetricsFile:
 
 
 def read_metrics(path: Path) -> list[HistoryRow]:
-    """Rows of a metrics file, NaN where a cell is empty; a last line that was cut off is left out."""
+    """Read a metrics file: NaN for empty cells, without a last line that was cut off."""
     if not path.is_file():
         return []
     with path.open(newline="", encoding="utf-8") as file:
@@ -73,11 +73,11 @@ def _cell(value: Any) -> Any:
 
 
 class TrainingProgress:
-    """Listens to a training run; use it as a context and as the `report` of `NodeClassifier.fit`."""
+    """Shows and writes the progress of training: a context, and the `report` callback of `NodeClassifier.fit`."""
 
     def __init__(self, folder: Path, max_epochs: int, console: Console) -> None:
         self.metrics = MetricsFile(folder)
-        self.board = open_board(folder / TENSORBOARD)
+        self.board = open_board(folder / TENSORBOARD_FOLDER)
         self.bar = Progress(
             TextColumn("[bold]training"),
             BarColumn(bar_width=20),
@@ -100,7 +100,7 @@ class TrainingProgress:
             self.board.close()
 
     def __call__(self, row: HistoryRow) -> None:
-        """A row of the training loop."""
+        """Show and write one row of metrics."""
         self.metrics.add(row)
         self.bar.update(self.task, completed=row["epoch"], scores=describe(row))
         if self.board is not None:
@@ -110,17 +110,17 @@ class TrainingProgress:
 
 
 def describe(row: HistoryRow) -> str:
-    """Training loss and validation score of each part, short enough for a narrow terminal."""
-    parts = [name.removesuffix("_score") for name in row if name.endswith("_score")]
-    said = []
-    for part in parts:
-        loss = f"{row[f'{part}_loss']:.2f} " if f"{part}_loss" in row else ""
-        said.append(f"{part} {loss}→ {row[f'{part}_score']:.1%}")
-    return "  ".join(said)
+    """Training loss and validation score of each network, short enough for a narrow terminal."""
+    networks = [name.removesuffix("_score") for name in row if name.endswith("_score")]
+    shown = []
+    for network in networks:
+        loss = f"{row[f'{network}_loss']:.2f} " if f"{network}_loss" in row else ""
+        shown.append(f"{network} {loss}→ {row[f'{network}_score']:.1%}")
+    return "  ".join(shown)
 
 
 def open_board(folder: Path) -> Any:
-    """A TensorBoard writer, or None where the package is not installed."""
+    """A TensorBoard writer; None if the package is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

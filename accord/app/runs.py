@@ -1,4 +1,4 @@
-"""Run folders: what a run is, what it left behind, and whether it may go on."""
+"""Run folders: their files, and whether a run can be started or continued in a folder."""
 
 import json
 from collections.abc import Mapping
@@ -9,95 +9,97 @@ from typing import Any
 from accord._files import write_json
 from accord.errors import DataNotFoundError, InputError
 
-CONFIG, RESULTS, METRICS, CASES = "config.json", "results.json", "metrics.csv", "cases.json"
-CURVES, REPORT, CARD = "curves.png", "report.html", "README.md"
-MODEL, CHECKPOINT = "model.safetensors", "checkpoint.safetensors"
-SEEN, MODEL_CONFIG = "seen_nodes.npz", "model.json"
-# What may differ when a run goes on: where it is computed changes nothing but speed and the last digits.
-FREE = ("versions", "settings.accelerator", "recipe.training.accelerator", "data.name", "data.source")
+CONFIG_FILE, RESULTS_FILE, METRICS_FILE, CASES_FILE = "config.json", "results.json", "metrics.csv", "cases.json"
+CURVES_FILE, REPORT_FILE, CARD_FILE = "curves.png", "report.html", "README.md"
+MODEL_FILE, MODEL_CONFIG_FILE, CHECKPOINT_FILE = "model.safetensors", "model.json", "checkpoint.safetensors"
+SEEN_NODES_FILE = "seen_nodes.npz"
+# May differ when a run continues: the device changes only speed and rounding, and data may have moved.
+MAY_DIFFER = ("versions", "settings.accelerator", "recipe.training.accelerator", "data.name", "data.source")
 SHOWN_DIFFERENCES = 4
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder; `config` is what its config.json says."""
+    """A run folder and the content of its config.json."""
 
     path: Path
     config: dict[str, Any]
 
     @property
     def finished(self) -> bool:
-        """Whether training and the final evaluation are done."""
-        return (self.path / RESULTS).is_file() and (self.path / MODEL).is_file()
+        """Whether training and the evaluation on test graphs are done."""
+        return (self.path / RESULTS_FILE).is_file() and (self.path / MODEL_FILE).is_file()
 
     def read(self, name: str) -> Any:
-        """One of the run's json files; None where it is not there."""
+        """The content of one of the run's json files; None if there is no such file."""
         path = self.path / name
         return read_json(path) if path.is_file() else None
 
     def write(self, name: str, value: Any) -> None:
-        """Write one, whole or not at all."""
+        """Write one of the run's json files, atomically."""
         write_json(self.path / name, value)
 
 
 def start_run(path: Path, config: dict[str, Any]) -> Run:
-    """Make a run folder, or go on with one of the same configuration; anything else in it is left alone."""
+    """Make a run folder, or continue a run of the same configuration; other folders are refused and left unchanged."""
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file. Choose another folder for the run with --run.")
-    # A run that was refused or stopped before its first checkpoint has nothing to lose.
-    if (path / CONFIG).is_file() and ((path / MODEL).is_file() or has_checkpoint(path)):
-        before = read_json(path / CONFIG)
+    # A run without model and checkpoint was stopped too early to lose anything: it may be replaced.
+    if (path / CONFIG_FILE).is_file() and ((path / MODEL_FILE).is_file() or has_checkpoint(path)):
+        before = read_json(path / CONFIG_FILE)
         different = differences(before, config)
         if different:
             listed = "; ".join(different[:SHOWN_DIFFERENCES])
             more = f"; and {len(different) - SHOWN_DIFFERENCES} more" if len(different) > SHOWN_DIFFERENCES else ""
             raise InputError(
-                f"{path}: holds a run with other settings ({listed}{more}). Choose another folder with --run, or "
+                f"{path}: contains a run with other settings ({listed}{more}). Choose another folder with --run, or "
                 "remove this one."
             )
         return Run(path, before)
-    if path.is_dir() and any(path.iterdir()) and not (path / CONFIG).is_file():
-        raise InputError(f"{path}: is not empty and holds no run. Choose another folder with --run.")
+    if path.is_dir() and any(path.iterdir()) and not (path / CONFIG_FILE).is_file():
+        raise InputError(f"{path}: is not empty and contains no run. Choose another folder with --run.")
     path.mkdir(parents=True, exist_ok=True)
-    (path / METRICS).unlink(missing_ok=True)
+    (path / METRICS_FILE).unlink(missing_ok=True)
     run = Run(path, config)
-    run.write(CONFIG, config)
+    run.write(CONFIG_FILE, config)
     return run
 
 
 def has_checkpoint(path: Path) -> bool:
-    """Whether a run has come so far that it can go on; methods of several stages keep one in a folder for each."""
-    return next(path.rglob(CHECKPOINT), None) is not None
+    """Whether a run can be continued; methods of several stages keep a checkpoint in a subfolder for each."""
+    return next(path.rglob(CHECKPOINT_FILE), None) is not None
 
 
 def open_run(path: Path) -> Run:
-    """A run folder that `accord fit` made."""
+    """Open a run folder that `accord fit` wrote."""
     if not path.is_dir():
-        raise DataNotFoundError(f"{path}: there is no such folder. Give a run that `accord fit` made.")
-    if not (path / CONFIG).is_file():
-        raise DataNotFoundError(f"{path}: has no {CONFIG}, so it is not a run. Give a folder that `accord fit` made.")
-    run = Run(path, read_json(path / CONFIG))
-    if not (path / MODEL).is_file():
-        raise DataNotFoundError(f"{path}: has no model yet. Run the same `accord fit` again: it goes on from there.")
+        raise DataNotFoundError(f"{path}: there is no such folder. Give a run folder that `accord fit` wrote.")
+    if not (path / CONFIG_FILE).is_file():
+        raise DataNotFoundError(
+            f"{path}: has no {CONFIG_FILE}, so it is not a run. Give a run folder that `accord fit` wrote."
+        )
+    run = Run(path, read_json(path / CONFIG_FILE))
+    if not (path / MODEL_FILE).is_file():
+        raise DataNotFoundError(f"{path}: has no model yet. Run the same `accord fit` again to continue training.")
     return run
 
 
 def open_model(path: Path) -> Run:
-    """A run, or a model that `NodeClassifier.save` wrote without one."""
-    if (path / MODEL).is_file() and not (path / CONFIG).is_file():
+    """Open a run folder, or a model that `NodeClassifier.save` wrote without a run."""
+    if (path / MODEL_FILE).is_file() and not (path / CONFIG_FILE).is_file():
         return Run(path, {})
     return open_run(path)
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Which values of two configurations differ, in words."""
+    """The values in which two configurations differ, in words."""
     old, new = flatten(before), flatten(now)
-    keys = [key for key in {**old, **new} if not any(key == free or key.startswith(f"{free}.") for free in FREE)]
+    keys = [key for key in {**old, **new} if not any(key == free or key.startswith(f"{free}.") for free in MAY_DIFFER)]
     return [f"{key} is {old.get(key)!r} there, {new.get(key)!r} here" for key in keys if old.get(key) != new.get(key)]
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested dictionaries as one, with dots in the keys; values as JSON has them."""
+    """Nested dictionaries as one dictionary with dots in its keys, and tuples as lists, as in JSON."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
@@ -108,7 +110,7 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """Read a json file of a run."""
+    """Read one of a run's json files."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Scores of the parts of a model as tables, and what the parts and metrics are called there."""
+"""Scores of the parts of a model as tables, and the titles of parts and metrics."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,10 @@ from accord.evaluation import EDGE, NODE, Scores
 
 JOINT_TITLES = {"spn": "SPN", "crf": "CRF", "gmnn": "GMNN", "smooth": "smoothed GNN"}  # whole models, by method
 PART_TITLES = {NODE: "GNN", EDGE: "edge GNN", **JOINT_TITLES}
-UNTRAINED_ALONE = {"crf": {NODE: "node scores alone", EDGE: "edge scores alone"}}  # its parts are trained together
+CRF_PART_TITLES = {
+    NODE: "node scores alone",
+    EDGE: "edge scores alone",
+}  # parts of a CRF are not trained to label alone
 METRIC_TITLES = {
     "node_accuracy": "node accuracy",
     "unseen_accuracy": "unseen nodes",
@@ -19,12 +22,12 @@ METRIC_TITLES = {
 
 
 def part_titles(method: str) -> dict[str, str]:
-    """What the parts of a model of some method are called."""
-    return PART_TITLES | UNTRAINED_ALONE.get(method, {})
+    """Titles of the parts of a model of this method."""
+    return PART_TITLES | (CRF_PART_TITLES if method == "crf" else {})
 
 
 def score_rows(scores: Mapping[str, Scores], titles: Mapping[str, str]) -> tuple[list[str], list[list[str]]]:
-    """Column titles, and a row of text for each part; metrics that no part has are left out."""
+    """Column titles, and one row of text for each part; metrics that no part has are left out."""
     metrics = [metric for metric in METRIC_TITLES if any(part.get(metric) is not None for part in scores.values())]
     rows = []
     for name, part in scores.items():
@@ -33,14 +36,14 @@ def score_rows(scores: Mapping[str, Scores], titles: Mapping[str, str]) -> tuple
 
 
 def format_score(metric: str, value: float | None) -> str:
-    """Accuracies in percent; calibration errors and F1 as fractions."""
+    """Accuracies in percent; calibration errors and F1 as fractions; "-" for an undefined score."""
     if value is None:
         return "-"
     return f"{value:.3f}" if metric in ("ece", "micro_f1") else f"{100 * value:.1f} %"
 
 
 def score_table(scores: Mapping[str, Scores], title: str, titles: Mapping[str, str]) -> Table:
-    """Scores for the terminal; the whole model in bold."""
+    """A table of scores for the terminal, with the whole model in bold."""
     columns, rows = score_rows(scores, titles)
     table = Table(title=title, title_justify="left")
     table.add_column("")

@@ -1,4 +1,4 @@
-"""Settings of `accord fit`: from a TOML file, from flags, flags first."""
+"""Settings of `accord fit`, from a TOML file and from flags; flags take precedence."""
 
 import sys
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-BY_NAME = {
+SPEC_OF_NAME = {  # fields of a recipe that a name can set
     "encoder": encoder_spec,
     "edge_encoder": encoder_spec,
     "label_encoder": encoder_spec,
@@ -25,68 +25,68 @@ BY_NAME = {
 
 @dataclass(frozen=True, kw_only=True)
 class FitSettings:
-    """Everything that decides how a run goes; `recipe` overrides single values of the preset's."""
+    """All settings of a run; `recipe` replaces single values of the preset's recipe."""
 
     method: str = "spn"
     encoder: str = "gcnii"
     edge_encoder: str | None = None
     refine: bool = False
-    level: str | None = None  # None: what the benchmark's tables count, "node" for other data
+    level: str | None = None  # None: the benchmark's level, "node" for other data
     max_epochs: int | None = None
     seed: int = 0
     preset: str = "accord"
-    features: str = "auto"  # the preset's treatment, else the benchmark's own, else raw
+    features: str = "auto"  # the preset's treatment for the benchmark, else raw
     accelerator: str = "auto"
     recipe: Mapping[str, Any] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The settings as JSON values."""
         return asdict(self)
 
 
-NUMBERS = ("max_epochs", "seed")
+WHOLE_NUMBERS = ("max_epochs", "seed")
 KEYS = tuple(entry.name for entry in fields(FitSettings))
 
 
 def read_settings(config: Path | None, flags: Mapping[str, Any], overrides: Iterable[str] = ()) -> FitSettings:
-    """Settings of a file, then flags that were given, then `--set key=value`.
+    """Settings from a file, replaced by flags that were given, replaced by `--set key=value`.
 
     Args:
         config: a TOML file, or None.
-        flags: values by key; None where a flag was not given.
-        overrides: "node.learning_rate=0.01" and the like, for single values of the recipe.
+        flags: key -> value, None for a flag that was not given.
+        overrides: single values of the recipe, such as "node.learning_rate=0.01".
     """
     values = {} if config is None else read_config(config)
     values |= {key: value for key, value in flags.items() if value is not None}
     recipe = dict(values.get("recipe", {}))
     for override in overrides:
-        recipe = _set(recipe, *_split(override))
+        recipe = _with_value(recipe, *_parse_override(override))
     return FitSettings(**(values | {"recipe": recipe}))
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Read a TOML file whose keys are those of `FitSettings`."""
+    """Read a TOML file with keys of `FitSettings`."""
     if not path.is_file():
         raise DataNotFoundError(f"{path}: there is no such file. Give a TOML file with any of {', '.join(KEYS)}.")
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise OptionError(f"{path}: is not valid TOML ({error}). Correct it there.") from error
+        raise OptionError(f"{path}: is not valid TOML ({error}). Correct the file.") from error
     for key, value in values.items():
         if key not in KEYS:
             raise OptionError(
                 f"{path}: the key {key!r} is unknown. Known keys: {', '.join(KEYS)}; single values of the recipe go "
                 "under [recipe]."
             )
-        wanted: type = {"recipe": dict, "refine": bool}.get(key, int if key in NUMBERS else str)
+        wanted: type = {"recipe": dict, "refine": bool}.get(key, int if key in WHOLE_NUMBERS else str)
         if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
             name = {dict: "a table", bool: "true or false", int: "a whole number", str: "text in quotes"}[wanted]
-            raise OptionError(f"{path}: {key} is {value!r}, but {name} is needed.")
+            raise OptionError(f"{path}: {key} is {value!r}, but {name} is needed. Correct the file.")
     return values
 
 
 def override_recipe(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe:
-    """A recipe with single values replaced; encoders and scorers may be replaced whole, by name."""
+    """A recipe with single values replaced; a name replaces a whole encoder or scorer."""
     config = recipe_to_config(recipe)
     known = {key: value for key, value in config.items() if key != "method"}
     for key, value in overrides.items():
@@ -97,17 +97,19 @@ def override_recipe(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe:
     except AccordError:
         raise
     except (TypeError, ValueError, AttributeError) as error:
-        raise OptionError(f"recipe: a value is of the wrong kind ({error}). Compare config.json of a run.") from error
+        raise OptionError(
+            f"recipe: a value has the wrong type ({error}). The config.json of a run shows a valid recipe."
+        ) from error
 
 
 def _overridden(key: str, before: Any, value: Any) -> Any:
-    if key in BY_NAME:
+    if key in SPEC_OF_NAME:
         if not isinstance(value, str | Mapping):
-            raise OptionError(f"recipe.{key}: is {value!r}, but a name, or one of its parts, is needed.")
-        name = value if isinstance(value, str) else value.get("kind", before["kind"])
-        if name != before["kind"]:
-            before = BY_NAME[key](name).to_config()
-        value = {} if isinstance(value, str) else value
+            raise OptionError(f"recipe.{key}: is {value!r}, but a name is needed. Give one, or set one of its parts.")
+        value = {"kind": value} if isinstance(value, str) else dict(value)
+        if "kind" in value:
+            named = SPEC_OF_NAME[key](value.pop("kind")).to_config()  # ignores case and knows other names
+            before = before if named["kind"] == before["kind"] else named
     if not isinstance(before, dict):
         return value
     if not isinstance(value, Mapping):
@@ -122,8 +124,8 @@ def _check_key(key: str, known: Mapping[str, Any], where: str) -> None:
         raise OptionError(f"{where}: the key {key!r} is unknown. Known keys: {', '.join(known)}.")
 
 
-def _split(override: str) -> tuple[list[str], Any]:
-    """ "node.learning_rate=0.01" -> (["node", "learning_rate"], 0.01)."""
+def _parse_override(override: str) -> tuple[list[str], Any]:
+    """Split "node.learning_rate=0.01" into (["node", "learning_rate"], 0.01)."""
     key, sign, text = override.partition("=")
     if not sign or not key.strip():
         raise OptionError(f"--set {override!r}: write key=value, for example node.learning_rate=0.01.")
@@ -136,15 +138,16 @@ def _split(override: str) -> tuple[list[str], Any]:
     try:
         return path, tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        return path, text  # a bare word: text without its quotes
+        return path, text  # a word without quotes is text
 
 
-def _set(recipe: Mapping[str, Any], path: list[str], value: Any) -> dict[str, Any]:
+def _with_value(recipe: Mapping[str, Any], path: list[str], value: Any) -> dict[str, Any]:
+    """Overrides of a recipe with one more value; a name set before becomes the `kind` of the parts."""
     first = path[0]
     if len(path) == 1:
         return {**recipe, first: value}
     inner = recipe.get(first, {})
     inner = {"kind": inner} if isinstance(inner, str) else inner
     if not isinstance(inner, Mapping):
-        raise OptionError(f"recipe.{first}: is {inner!r}, and has no part {path[1]!r}. Set one or the other.")
+        raise OptionError(f"recipe.{first}: is {inner!r}, which has no part {path[1]!r}. Set only one of the two.")
     return {**recipe, first: {**inner, path[1]: value}}

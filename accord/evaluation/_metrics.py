@@ -80,7 +80,8 @@ def check_level(level: object) -> None:
     """Refuse a level of evaluation that does not exist."""
     if not isinstance(level, str) or level not in METRIC_OF_LEVEL:
         raise OptionError(
-            f"level {level!r} is unknown. Choose 'node' (each node counts) or 'graph' (a graph counts if all its nodes are right)."
+            f"level {level!r} is unknown. Choose 'node' (share of nodes that are right) or 'graph' (share of graphs "
+            "with every node right)."
         )
 
 

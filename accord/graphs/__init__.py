@@ -11,6 +11,7 @@ from accord.graphs._features import (
     check_treatment,
     common_treatment,
     fit_treatment,
+    scale_ratio,
     treatment_of,
 )
 from accord.graphs._fingerprint import fingerprint_graphs
@@ -29,6 +30,7 @@ __all__ = [
     "fingerprint_graphs",
     "fit_treatment",
     "graph_topology",
+    "scale_ratio",
     "topology",
     "treatment_of",
 ]

@@ -114,5 +114,13 @@ def common_treatment(graphs: Sequence[Data]) -> FeatureTreatment | None:
     return first
 
 
+def scale_ratio(graphs: Sequence[Data]) -> float:
+    """The standard deviation of the widest feature column over that of the narrowest; constant columns are left out."""
+    x = torch.cat([graph.x for graph in graphs]).double()
+    spread = x.std(0, correction=0) if len(x) else torch.zeros(1)
+    spread = spread[spread > 0]
+    return float(spread.max() / spread.min()) if spread.numel() else 1.0
+
+
 def _said(name: str) -> str:
     return "left as they are" if name == "raw" else name

@@ -11,7 +11,7 @@ def data_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def trained(data_folder, tmp_path_factory):
-    """A finished run; tests read it and leave it as it is."""
+    """A finished run, which tests must not change."""
     run = tmp_path_factory.mktemp("runs") / "fruit"
     result = call("fit", data_folder, "--run", run, *QUICK)
     assert result.exit_code == 0, result.output

@@ -1,4 +1,4 @@
-"""Runs on benchmarks: features are treated as in training, from Python and from the command line."""
+"""Runs on benchmarks: Python and the command line treat features in the same way."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from accord.estimator import NodeClassifier
 
 @pytest.fixture
 def small_cora(tmp_path, monkeypatch):
-    """A ring with chords for Cora: ego networks overlap, features are of very different sizes."""
+    """A ring with chords in place of Cora: ego networks overlap, and features have very different scales."""
     size, generator = 36, np.random.default_rng(0)
     ring = np.arange(size)
     edges = np.concatenate([np.stack([ring, np.roll(ring, -1)]), np.stack([ring[::6], np.roll(ring, 8)[::6]])], 1)
@@ -52,8 +52,8 @@ def test_python_and_the_command_line_agree_to_the_bit_on_raw_graphs(small_cora, 
     assert model.treatment_.name == {"auto": "row-normalised"}.get(features, features)
     for number, graph in enumerate(load_benchmark("cora", "raw").test):
         write_graph(graph, tmp_path / "graphs" / f"g{number}.npz")
-        said = call("predict", run, tmp_path / "graphs" / f"g{number}.npz").stdout
-        labels, probabilities = labels_and_probabilities(said)
+        shown = call("predict", run, tmp_path / "graphs" / f"g{number}.npz").stdout
+        labels, probabilities = labels_and_probabilities(shown)
         states = model.predict(graph)
         assert labels == [model.label_names[state] for state in states]
         likely = model.predict_proba(graph).gather(1, states[:, None])[:, 0]
@@ -66,7 +66,7 @@ def test_python_and_the_command_line_agree_to_the_bit_on_raw_graphs(small_cora, 
         assert json.loads((tmp_path / "scores.json").read_text()) == stored, data
 
 
-@pytest.mark.filterwarnings("ignore::accord.errors.ConvergenceWarning")  # equal marginals matter, not good ones
+@pytest.mark.filterwarnings("ignore::accord.errors.ConvergenceWarning")  # marginals must be equal here, not good
 @pytest.mark.parametrize("features", ["raw", "row-normalised", "standardised"])
 def test_a_model_trained_in_python_equals_the_command_lines(small_cora, tmp_path, features):
     run = tmp_path / "run"
@@ -77,14 +77,14 @@ def test_a_model_trained_in_python_equals_the_command_lines(small_cora, tmp_path
     bench, treated = load_benchmark("cora", "raw"), load_benchmark("cora", features)
     loaded = NodeClassifier.load(run)
     model = clone(untrained).set_params(features=features).fit(bench.train, bench.val)
-    again = clone(untrained).fit(treated.train, treated.val)  # takes over the treatment that the graphs bring
+    again = clone(untrained).fit(treated.train, treated.val)  # takes over the treatment that the graphs carry
     for raw, graph in zip(bench.test, treated.test, strict=True):
         expected = loaded.predict_proba(raw)
         for other in (model, again):
             assert torch.equal(other.predict_proba(raw), expected) and torch.equal(other.predict_proba(graph), expected)
 
 
-def test_features_are_the_users_or_the_presets_or_the_benchmarks(small_cora, tmp_path):
+def test_features_auto_is_the_presets_choice_or_the_benchmarks(small_cora, tmp_path):
     given = {"paper": ["--preset", "paper"], "accord": [], "own": ["--preset", "paper", "--features", "raw"]}
     for name, arguments in given.items():
         quick = [*QUICK, "--max-epochs", "1", "--method", "gnn"]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from command_line import QUICK, call, refused
 
+import accord
 from accord.app import cli
 
 ACCORD = Path(sys.executable).parent / "accord"
@@ -28,7 +29,7 @@ ACCORD = Path(sys.executable).parent / "accord"
         "bench learning",
     ],
 )
-def test_every_command_explains_itself(command):
+def test_every_command_has_help(command):
     result = call(*command.split(), "--help")
     assert result.exit_code == 0
     assert "Usage:" in result.stdout
@@ -43,34 +44,41 @@ def test_help_of_fit_names_every_setting_and_its_default():
         assert word in text
 
 
+def test_the_version_is_printed_without_loading_torch():
+    code = "import sys; from accord.app.cli import app; app(['--version'], standalone_mode=False)"
+    checked = f"{code}; assert 'torch' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", checked], capture_output=True, text=True, check=True)
+    assert done.stdout == f"accord {accord.__version__}\n"
+
+
 def test_data_list_names_benchmarks_and_made_sets():
     text = call("data", "list").stdout
     assert "cora*" in text and "ppi-20" in text and "digits" in text
 
 
-def test_system_errors_are_one_line_too(trained, data_folder, tmp_path, monkeypatch):
-    def no_room(*args):
+def test_system_errors_are_one_line(trained, data_folder, tmp_path, monkeypatch):
+    def disk_full(*args):
         raise OSError(28, "No space left on device", str(tmp_path / "labels.csv"))
 
-    monkeypatch.setattr("accord.app.commands.predict.write_text", no_room)
+    monkeypatch.setattr("accord.app.commands.predict.write_text", disk_full)
     graph = data_folder / "test" / "g01.npz"
     assert "labels.csv: No space left on device." in refused(
         "predict", trained, graph, "--out", tmp_path / "labels.csv"
     )
 
 
-def test_a_damaged_run_is_said_to_be_so(trained, data_folder, tmp_path):
+def test_a_damaged_run_is_refused(trained, data_folder, tmp_path):
     (tmp_path / "config.json").write_text('{"settings": ')
     (tmp_path / "model.safetensors").touch()
     assert "config.json: is damaged" in refused("report", tmp_path)
 
 
 def test_the_installed_command(data_folder, tmp_path):
-    """One process from the shell: what people type, what they see, and what it returns."""
+    """The command as a process: its arguments, output and exit code."""
     code = "from accord.app.cli import main; main()"
     start = [str(ACCORD)] if ACCORD.exists() else [sys.executable, "-c", code]
     (tmp_path / "fit.toml").write_text("sede = 1\n")
-    # Threads of its own would fight with those of the other tests.
+    # One thread: more would compete with those of other tests.
     settings = {"capture_output": True, "text": True, "cwd": tmp_path, "env": os.environ | {"OMP_NUM_THREADS": "1"}}
     bad = [*start, "fit", str(data_folder), "--config", "fit.toml", *QUICK]
     done = subprocess.run(bad, **settings)

@@ -7,7 +7,7 @@ from rich.console import Console
 from accord.app.progress import MetricsFile, TrainingProgress, describe, open_board, read_metrics
 
 
-def test_rows_are_on_disk_as_soon_as_they_come(tmp_path):
+def test_rows_are_written_at_once(tmp_path):
     metrics = MetricsFile(tmp_path)
     metrics.add({"epoch": 0, "node_score": 0.25})
     assert metrics.path.read_text() == "epoch,node_score\n0,0.25\n"
@@ -18,12 +18,12 @@ def test_rows_are_on_disk_as_soon_as_they_come(tmp_path):
     assert math.isnan(rows[0]["node_loss"]) and rows[2]["node_loss"] == 1.0
 
 
-def test_a_run_that_goes_on_replaces_what_it_repeats(tmp_path):
+def test_a_continued_run_replaces_the_rows_that_it_repeats(tmp_path):
     first = MetricsFile(tmp_path)
     for epoch in (0, 5, 10, 15):
         first.add({"epoch": epoch, "node_score": 0.1 * epoch})
     with first.path.open("a") as file:
-        file.write("20")  # killed in the middle of a line
+        file.write("20")  # the process was killed in the middle of a line
     again = MetricsFile(tmp_path)
     again.add({"epoch": 10, "node_score": 0.5})
     again.add({"epoch": 15, "node_score": 0.6})
@@ -38,7 +38,7 @@ def test_the_bar_shows_losses_and_scores(tmp_path):
     assert describe({"epoch": 0, "node_score": 0.25}) == "node → 25.0%"
 
 
-def test_tensorboard_is_not_needed(tmp_path, monkeypatch):
+def test_tensorboard_is_optional(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)  # as if it were not installed
     assert open_board(tmp_path / "board") is None
     assert not (tmp_path / "board").exists()

@@ -1,7 +1,7 @@
 from accord.app.scores import PART_TITLES, format_score, score_rows
 
 
-def test_tables_leave_out_what_nobody_has():
+def test_tables_leave_out_metrics_that_no_part_has():
     columns, rows = score_rows(
         {"gnn": {"node_accuracy": 0.5, "ece": None}, "ceiling": {"node_accuracy": 1.0}}, PART_TITLES
     )

@@ -14,7 +14,7 @@ def config(tmp_path, text):
     return path
 
 
-def test_flags_come_before_the_file_and_the_file_before_defaults(tmp_path):
+def test_flags_replace_the_file_and_the_file_replaces_defaults(tmp_path):
     path = config(tmp_path, 'encoder = "gat"\nseed = 3\n[recipe.node]\nlearning_rate = 0.5\n')
     settings = read_settings(path, {"seed": 4, "level": None}, ["node.weight_decay=0.1", "training.batch_graphs=8"])
     recipe = {"node": {"learning_rate": 0.5, "weight_decay": 0.1}, "training": {"batch_graphs": 8}}
@@ -31,17 +31,17 @@ def test_flags_come_before_the_file_and_the_file_before_defaults(tmp_path):
         ("seed = ", "is not valid TOML"),
     ],
 )
-def test_a_bad_file_is_told_what_is_wrong(tmp_path, text, message):
+def test_a_bad_file_is_refused(tmp_path, text, message):
     with pytest.raises(OptionError, match=message):
         read_settings(config(tmp_path, text), {})
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(DataNotFoundError, match="there is no such file"):
         read_settings(tmp_path / "none.toml", {})
 
 
-def test_single_values_of_the_recipe():
+def test_single_values_of_the_recipe_are_replaced():
     recipe = preset_recipe("accord", "gcn")
     overrides = read_settings(
         None, {}, ["encoder.hidden=8", "grid.sharpness=[1.0, 0.5]", "training.patience=none", "edge_channels=16"]
@@ -64,15 +64,22 @@ def test_scorers_are_replaced_by_name(overrides):
     assert changed.scorer.dropout == (0.25 if len(overrides) > 1 else 0.0)
 
 
+@pytest.mark.parametrize("override", ["encoder=SAGE", "encoder=GraphSAGE", "encoder.kind=sage"])
+def test_the_name_of_the_same_encoder_changes_nothing(override):
+    recipe = preset_recipe("accord", "sage")
+    recipe = replace(recipe, encoder=replace(recipe.encoder, hidden=24))
+    assert override_recipe(recipe, read_settings(None, {}, [override]).recipe) == recipe
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [
         ("nodes.learning_rate=1", "the key 'nodes' is unknown. Known keys: encoder, node, training, edge_encoder"),
         ("node.rate=1", "recipe.node: the key 'rate' is unknown"),
         ("node=1", "recipe.node: is 1, but has parts: learning_rate"),
-        ("node.learning_rate=fast", "wrong kind"),
+        ("node.learning_rate=fast", "wrong type"),
         ("node.learning_rate=-1", "learning_rate is -1"),
-        ("encoder=7", "recipe.encoder: is 7, but a name, or one of its parts, is needed"),
+        ("encoder=7", "recipe.encoder: is 7, but a name is needed. Give one"),
         ("scorer=none", "recipe.scorer: is None, but a name"),
         ("scorer.kind=7", "scorer is a int"),
         ("shared=5", "shared is a int"),
@@ -85,17 +92,17 @@ def test_scorers_are_replaced_by_name(overrides):
         ("=1", "write key=value"),
     ],
 )
-def test_overrides_that_cannot_be_used(override, message):
+def test_bad_overrides_are_refused(override, message):
     with pytest.raises(AccordError, match=message):
         override_recipe(preset_recipe(), read_settings(None, {}, [override]).recipe)
 
 
-def test_a_value_without_parts_has_none_to_set():
-    with pytest.raises(OptionError, match="recipe.encoder: is 7, and has no part 'hidden'"):
+def test_a_value_and_its_part_cannot_both_be_set():
+    with pytest.raises(OptionError, match="recipe.encoder: is 7, which has no part 'hidden'"):
         read_settings(None, {}, ["encoder=7", "encoder.hidden=3"])
 
 
 @pytest.mark.parametrize(("method", "key"), [("gnn", "scorer"), ("crf", "grid"), ("gmnn", "shared"), ("spn", "method")])
-def test_values_that_a_method_does_not_have_cannot_be_set(method, key):
+def test_fields_that_a_method_does_not_have_cannot_be_set(method, key):
     with pytest.raises(OptionError, match=f"recipe of method '{method}': the key '{key}' is unknown. Known keys: enc"):
         override_recipe(preset_recipe("accord", "gcn", method=method), {key: "linear"})

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
 from accord.errors import GraphError, OptionError
-from accord.graphs import TREATMENTS, FeatureTreatment, common_treatment, fit_treatment, treatment_of
+from accord.graphs import TREATMENTS, FeatureTreatment, common_treatment, fit_treatment, scale_ratio, treatment_of
 
 
 @st.composite
@@ -102,3 +102,10 @@ def test_graphs_treated_in_different_ways_are_told_apart():
 def test_unknown_treatments_are_refused_with_the_choices():
     with pytest.raises(OptionError, match="'scaled'.*raw, row-normalised, standardised"):
         fit_treatment("scaled", [])
+
+
+def test_the_ratio_of_scales_leaves_out_constant_columns():
+    columns = torch.tensor([[0.0, 0.0, 7.0], [2.0, 500.0, 7.0]])
+    parts = [Data(x=columns[:1]), Data(x=columns[1:])]
+    assert scale_ratio(parts) == 250
+    assert scale_ratio(parts[:1]) == scale_ratio([Data(x=torch.empty(0, 3))]) == 1

@@ -1,8 +1,8 @@
-"""`accord demo`: handwritten digits on graphs, read one by one, and then jointly.
+"""`accord demo`: handwritten digits on graphs, labelled one by one and jointly.
 
-Neighbours in these graphs tend to show equal or successive digits, so digits that cannot be read alone can often be
-told from their neighbours. The field that drew the labels is known: with the same evidence for each node it shows how
-far joint labelling could go.
+Neighbours in these graphs tend to show equal or successive digits, so the neighbours of an unreadable digit often
+determine it. The labels are drawn from a known field: solved exactly with the node network's evidence, it bounds what
+joint labelling can reach.
 """
 
 from dataclasses import replace
@@ -11,23 +11,22 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from accord.app.commands.fit import ExtraRows, fit_run, show_run
-from accord.app.progress import TENSORBOARD
+from accord.app.progress import TENSORBOARD_FOLDER
 from accord.app.runs import (
-    CARD,
-    CASES,
-    CHECKPOINT,
-    CONFIG,
-    CURVES,
-    METRICS,
-    MODEL,
-    MODEL_CONFIG,
-    REPORT,
-    RESULTS,
-    SEEN,
+    CARD_FILE,
+    CASES_FILE,
+    CHECKPOINT_FILE,
+    CONFIG_FILE,
+    CURVES_FILE,
+    METRICS_FILE,
+    MODEL_CONFIG_FILE,
+    MODEL_FILE,
+    REPORT_FILE,
+    RESULTS_FILE,
+    SEEN_NODES_FILE,
     read_json,
 )
 from accord.app.settings import FitSettings
@@ -42,10 +41,21 @@ from accord.methods import preset_recipe
 
 TRAIN, VAL, TEST = 400, 200, 400  # graphs
 EPOCHS = 150
-MARK = "demo"  # key in config.json that tells a demo from a user's run on the same digits
-MADE = (RESULTS, METRICS, CASES, CURVES, REPORT, CARD, MODEL, MODEL_CONFIG, CHECKPOINT, SEEN)
-# Found on validation graphs of other seeds than the demo's. Nodes are read one by one, so that all that the graph adds
-# is the field's doing, and the true field can be given the same evidence.
+DEMO_KEY = "demo"  # key of config.json that distinguishes a demo from a user's run on the same digits
+DEMO_FILES = (
+    CARD_FILE,
+    CASES_FILE,
+    CHECKPOINT_FILE,
+    CURVES_FILE,
+    METRICS_FILE,
+    MODEL_CONFIG_FILE,
+    MODEL_FILE,
+    REPORT_FILE,
+    RESULTS_FILE,
+    SEEN_NODES_FILE,
+)
+# Chosen on validation graphs of other seeds than the demo's. The networks see one image at a time, so any gain from the
+# graph comes from the field, and the true field can be given the same evidence.
 RECIPE: dict[str, Any] = {
     "encoder": {"hidden": 256, "dropout": 0.5, "input_dropout": 0.2},
     "edge_encoder": {"hidden": 256, "dropout": 0.5, "input_dropout": 0.2},
@@ -53,10 +63,16 @@ RECIPE: dict[str, Any] = {
     "node": {"learning_rate": 5e-3, "weight_decay": 1e-3},
     "edge": {"learning_rate": 5e-3, "weight_decay": 1e-4},
 }
-# The strongest comparison: a graph neural network that sees its neighbours' images, but not their labels.
+# For comparison: a graph neural network, which sees its neighbours' images but not their labels.
 GNN_ENCODER = GCNII(hidden=128, layers=4, alpha=0.5, theta=1.5, dropout=0.5, input_dropout=0.2)
 GNN_NODE = PartOptions(learning_rate=5e-3, weight_decay=1e-4)
-EVIDENCE_WEIGHTS = (1.0, 0.7, 0.5, 1.4, 2.0)  # the node network may be too sure of itself, or not sure enough
+EVIDENCE_WEIGHTS = (
+    1.0,
+    0.7,
+    0.5,
+    1.4,
+    2.0,
+)  # below 1 for an overconfident node network, above 1 for an underconfident one
 CEILING = "ceiling"
 ROW_TITLES = {
     NODE: "node network (MLP)",
@@ -66,47 +82,47 @@ ROW_TITLES = {
     CEILING: "ceiling: true field",
 }
 NOTE = (
-    "The SPN combines two networks that look at single images, one for nodes and one for edges, into one field. GCNII, "
-    "for comparison, is a graph neural network that looks at neighbours' images too, but labels each node by itself. "
-    "Ceiling: the field that the labels were drawn from, with the node network's evidence, solved exactly."
+    "The SPN combines two networks that see single images, one for nodes and one for edges, in one field. GCNII, for "
+    "comparison, is a graph neural network that also sees the neighbours' images but labels each node on its own. "
+    "Ceiling: the field from which the labels were drawn, solved exactly with the node network's evidence."
 )
 
 
 def run_demo(path: Path, seed: int, messages: Console, output: Console) -> None:
-    """Train, evaluate, write the report."""
+    """Train, evaluate, write the report and print the table."""
     digits = make_digits(TRAIN, VAL, TEST, seed)
     settings = FitSettings(encoder="mlp", level="graph", max_epochs=EPOCHS, seed=seed, accelerator="cpu", recipe=RECIPE)
     clear_demo(path)
 
     def compare(model: NodeClassifier) -> dict[str, Scores]:
-        messages.print("[dim]Now a graph neural network alone, and the true field, for comparison.[/]")
+        messages.print("[dim]For comparison: training a graph neural network alone, and solving the true field.[/]")
         return gnn_row(digits, seed) | ceiling_row(model, digits)
 
     threads = torch.get_num_threads()
-    # The matrices are small: more threads save little, and cost much where cores are shared.
+    # The matrices are small: more threads help little, and slow each other down on a busy machine.
     torch.set_num_threads(1)
     try:
-        run = fit_run(digits, settings, path, messages, ExtraRows(compare, ROW_TITLES, NOTE), {MARK: True})
+        run = fit_run(digits, settings, path, messages, ExtraRows(compare, ROW_TITLES, NOTE), {DEMO_KEY: True})
     finally:
         torch.set_num_threads(threads)
     show_run(run, output)
 
 
 def clear_demo(path: Path) -> None:
-    """Remove what an earlier demo made; anything else is left alone."""
+    """Remove the files of an earlier demo; refuse a folder that contains anything but a demo."""
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
-    config = read_json(path / CONFIG) if (path / CONFIG).is_file() else None
-    if not isinstance(config, dict) or config.get(MARK) is not True:
-        raise InputError(f"{path}: holds something else than an earlier demo. Choose another folder with --run.")
-    for name in MADE:  # the configuration stays until the new one replaces it: it says whose folder this is
+    config = read_json(path / CONFIG_FILE) if (path / CONFIG_FILE).is_file() else None
+    if not isinstance(config, dict) or config.get(DEMO_KEY) is not True:
+        raise InputError(f"{path}: is not the folder of an earlier demo. Choose another folder with --run.")
+    for name in DEMO_FILES:  # config.json stays until it is replaced: it marks the folder as a demo
         (path / name).unlink(missing_ok=True)
-    for events in (path / TENSORBOARD).glob("events.out.tfevents.*"):
+    for events in (path / TENSORBOARD_FOLDER).glob("events.out.tfevents.*"):
         events.unlink()
 
 
 def gnn_row(digits: DigitsBenchmark, seed: int) -> dict[str, Scores]:
-    """A graph neural network by itself, trained on the same graphs."""
+    """Scores of a graph neural network alone, trained on the same graphs."""
     recipe = preset_recipe("accord", GNN_ENCODER, method="gnn")
     recipe = replace(recipe, node=GNN_NODE)
     model = NodeClassifier(
@@ -122,24 +138,30 @@ def gnn_row(digits: DigitsBenchmark, seed: int) -> dict[str, Scores]:
 
 
 def ceiling_row(model: NodeClassifier, digits: DigitsBenchmark) -> dict[str, Scores]:
-    """What the field that drew the labels gives with the model's own evidence for each node."""
+    """Scores of the field from which the labels were drawn, with the model's own evidence for each node."""
+    held_out = model.answers(digits.val)
+    assert held_out.truth is not None
     scored = []
     for weight in EVIDENCE_WEIGHTS:
-        held_out = solve_truth(model, digits, digits.val, weight)
-        assert held_out.truth is not None
-        score = graph_accuracy(held_out.labels[CEILING], held_out.truth, held_out.topology)
-        scored.append((float(score), weight))
+        labels = solve_true_field(digits, digits.val, held_out, weight).labels[CEILING]
+        scored.append((float(graph_accuracy(labels, held_out.truth, held_out.topology)), weight))
     weight = max(scored, key=lambda entry: entry[0])[1]
-    return score_answers(solve_truth(model, digits, digits.test, weight))
+    return score_answers(solve_true_field(digits, digits.test, model.answers(digits.test), weight))
 
 
-def solve_truth(model: NodeClassifier, digits: DigitsBenchmark, graphs: list[Data], weight: float) -> Answers:
-    """Graphs labelled by the true field, exactly."""
-    batch = model.collate(graphs)
-    evidence: Tensor = weight * model.model_.node_logits(batch)[0].log_softmax(-1).cpu()
+def solve_true_field(digits: DigitsBenchmark, graphs: list[Data], answers: Answers, weight: float) -> Answers:
+    """Exact labels and marginals of the true field.
+
+    Args:
+        digits: has the true field.
+        graphs: graphs to label.
+        answers: predictions of a model for these graphs; its node network is the evidence.
+        weight: of the evidence.
+    """
     # All digits are equally frequent, so a posterior is a likelihood up to a constant.
+    posterior = answers.probabilities[NODE][0]
+    evidence = weight * posterior.clamp_min(torch.finfo(posterior.dtype).tiny).log()
     field = digits.truth.field(Batch.from_data_list(graphs), evidence)
     labels = eliminate_beliefs(field, semiring="max").decode()
     marginals = eliminate_beliefs(field, semiring="sum").node.exp()
-    assert batch.y is not None
-    return Answers(batch.topology, batch.y[None], {CEILING: labels[None]}, {CEILING: marginals[None]})
+    return Answers(answers.topology, answers.truth, {CEILING: labels[None]}, {CEILING: marginals[None]})

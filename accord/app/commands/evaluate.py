@@ -1,4 +1,4 @@
-"""`accord evaluate`: how a trained model does on labelled graphs."""
+"""`accord evaluate`: scores of a trained model on labelled graphs."""
 
 from pathlib import Path
 
@@ -7,21 +7,21 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from accord.app.runs import SEEN, Run
+from accord.app.runs import SEEN_NODES_FILE, Run
 from accord.app.sources import load_data
 from accord.datasets import read_graphs
 from accord.errors import DataNotFoundError, GraphError, OptionError
 from accord.estimator import NodeClassifier
-from accord.evaluation import Scores, score_answers
+from accord.evaluation import Scores, node_ids, score_answers
 
 SPLITS = ("train", "val", "test")
 
 
 def evaluate_run(run: Run, data: str, split: str = "test") -> tuple[dict[str, Scores], int]:
-    """Scores of each part of the model, and the number of graphs they come from.
+    """Scores of each part of the model, and the number of graphs.
 
     Args:
-        run: a trained model.
+        run: a finished run.
         data: a benchmark, "digits", a data folder, a folder of graphs, or one graph.
         split: which part of a benchmark or data folder.
     """
@@ -33,7 +33,7 @@ def evaluate_run(run: Run, data: str, split: str = "test") -> tuple[dict[str, Sc
 
 
 def load_graphs(run: Run, model: NodeClassifier, data: str, split: str) -> list[Data]:
-    """The graphs that DATA stands for, with raw features and labels numbered as in training."""
+    """Load the graphs of DATA, with raw features and labels numbered as in training."""
     path = Path(data)
     if not path.exists() and not path.suffix:
         graphs: list[Data] = getattr(load_data(data, run.config["settings"]["seed"]), split)
@@ -41,7 +41,7 @@ def load_graphs(run: Run, model: NodeClassifier, data: str, split: str) -> list[
     if (path / "train").is_dir() or (path / split).is_dir():
         path = path / split
         if not path.is_dir():
-            raise DataNotFoundError(f"{data}: has no folder {split}/. Choose another with --split.")
+            raise DataNotFoundError(f"{data}: has no folder {split}/. Choose another split with --split.")
     graphs = read_graphs(path, model.label_names)
     named = next((graph for graph in graphs if "label_names" in graph), None)
     if named is not None:
@@ -53,10 +53,10 @@ def load_graphs(run: Run, model: NodeClassifier, data: str, split: str) -> list[
 
 
 def _unseen(run: Run, graphs: list[Data]) -> Tensor | None:
-    """Which nodes occur in no training graph, where nodes have a `node_id`."""
-    path = run.path / SEEN
-    if not path.is_file() or not all("node_id" in graph for graph in graphs):
+    """Which nodes occur in no training graph; None if nodes have no `node_id`."""
+    path, found = run.path / SEEN_NODES_FILE, node_ids(graphs)
+    if not path.is_file() or found is None:
         return None
     with np.load(path, allow_pickle=False) as archive:
         seen = torch.from_numpy(archive["node_id"])
-    return ~torch.isin(torch.cat([graph.node_id for graph in graphs]), seen)
+    return ~torch.isin(found, seen)

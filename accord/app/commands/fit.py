@@ -1,4 +1,4 @@
-"""`accord fit`: train in a run folder, evaluate once on test graphs at the end, write the report."""
+"""`accord fit`: train in a run folder, evaluate on the test graphs once, at the end, and write the report."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -13,27 +13,35 @@ from rich.console import Console
 from accord._version import library_versions
 from accord.app.commands.report import write_report
 from accord.app.progress import TrainingProgress
-from accord.app.runs import CASES, REPORT, RESULTS, SEEN, Run, has_checkpoint, start_run
+from accord.app.runs import (
+    CASES_FILE,
+    REPORT_FILE,
+    RESULTS_FILE,
+    SEEN_NODES_FILE,
+    Run,
+    has_checkpoint,
+    start_run,
+)
 from accord.app.scores import part_titles, score_table
 from accord.app.settings import FitSettings, override_recipe
-from accord.app.sources import benchmark_name, widest_scale
+from accord.app.sources import benchmark_name
 from accord.datasets import Benchmark, DigitsBenchmark
 from accord.estimator import NodeClassifier
-from accord.evaluation import Scores, choose_cases, reliability, score_answers, unseen_nodes
+from accord.evaluation import Scores, choose_cases, node_ids, reliability, score_answers, unseen_nodes
 from accord.experiments import provenance
-from accord.graphs import fingerprint_graphs
+from accord.graphs import fingerprint_graphs, scale_ratio
 from accord.methods import METHODS, recipe_to_config
 
-WIDE = 100.0  # times: beyond this, features on one scale drown those on another
+WIDE_SCALE = 100.0  # ratio of spreads from which features of one scale hide those of another
 
 
 @dataclass(frozen=True)
 class ExtraRows:
-    """Rows that a caller adds to the table of results, beside the model's own parts."""
+    """Rows that a caller adds to the table of results."""
 
     scores: Callable[[NodeClassifier], dict[str, Scores]]
-    titles: Mapping[str, str]  # of all rows, in their order
-    note: str  # what they mean, for the report
+    titles: Mapping[str, str]  # of all rows, the model's own included, in order
+    note: str  # an explanation of the rows, for the report
 
 
 def fit_run(
@@ -44,43 +52,44 @@ def fit_run(
     extra: ExtraRows | None = None,
     marks: Mapping[str, Any] | None = None,
 ) -> Run:
-    """Train the model that the settings describe, or continue; a finished run is shown, not repeated.
+    """Train a model in a run folder, or continue a stopped run; a finished run is not repeated.
 
     Args:
         data: the graphs.
-        settings: how to train.
+        settings: of the model and its training.
         path: the run folder.
         console: for messages.
-        extra: further rows of the table of results.
-        marks: further keys of config.json, by which a command recognises its own runs.
+        extra: further rows for the table of results.
+        marks: further keys for config.json, by which a command recognises its own runs.
     """
     model = build_model(data, settings)
     run = start_run(path, run_config(data, settings, model) | dict(marks or {}))
     if run.finished:
-        console.print(f"[dim]{path} is finished already; remove it, or choose another with --run, to train again.[/]")
+        console.print(
+            f"[dim]{path} is already finished. To train again, remove it or choose another folder with --run.[/]"
+        )
         return run
     _announce(data, model, run, console)
     began = time.perf_counter()
     train(model, data, run, console)
     seconds = time.perf_counter() - began
-    device = next(iter(model.model_.tensors().values())).device
     results = evaluate_once(model, data, run, extra)
-    run.write(RESULTS, results | {"seconds": round(seconds, 2), **provenance(device)})
+    run.write(RESULTS_FILE, results | {"seconds": round(seconds, 2), **provenance(model.model_.device)})
     write_report(run)
     return run
 
 
 def show_run(run: Run, console: Console) -> None:
-    """Print the table of a finished run, and where its report is."""
-    results = run.read(RESULTS)
+    """Print the table of a finished run and the path of its report."""
+    results = run.read(RESULTS_FILE)
     if "test" in results:
         title = f"{run.config['data']['name']}, {run.config['data']['graphs']['test']} test graphs"
         console.print(score_table(results["test"], title, results["titles"]))
-    console.print(f"Report: {run.path / REPORT}", soft_wrap=True)
+    console.print(f"Report: {run.path / REPORT_FILE}", soft_wrap=True)
 
 
 def build_model(data: Benchmark, settings: FitSettings) -> NodeClassifier:
-    """The untrained model of these settings; what cannot be used is refused here, before a file is written."""
+    """The untrained model of these settings; bad settings are refused here, before any file is written."""
     model = NodeClassifier(
         method=settings.method,
         encoder=settings.encoder,
@@ -102,7 +111,7 @@ def build_model(data: Benchmark, settings: FitSettings) -> NodeClassifier:
 
 
 def run_config(data: Benchmark, settings: FitSettings, model: NodeClassifier) -> dict[str, Any]:
-    """The content of config.json: everything that the result depends on."""
+    """The content of config.json: everything on which the result depends."""
     return {
         "settings": settings.plain() | {"level": model.level, "features": model.resolve_features()},
         "recipe": recipe_to_config(model.resolve_recipe()),
@@ -122,17 +131,18 @@ def run_config(data: Benchmark, settings: FitSettings, model: NodeClassifier) ->
 
 
 def train(model: NodeClassifier, data: Benchmark, run: Run, console: Console) -> None:
-    """Fit the model and save it in the run folder, with the numbers of the nodes it has seen."""
+    """Fit the model and save it in the run folder, together with the ids of the training nodes."""
     epochs = METHODS[model.method](model.resolve_recipe()).epochs
     with TrainingProgress(run.path, epochs, console) as progress:
         model.fit(data.train, data.val or None, folder=run.path, report=progress)
-    if all("node_id" in graph for graph in data.train):
-        np.savez(run.path / SEEN, node_id=torch.cat([graph.node_id for graph in data.train]).unique().numpy())
+    seen = node_ids(data.train)
+    if seen is not None:
+        np.savez(run.path / SEEN_NODES_FILE, node_id=seen.unique().numpy())
     model.save(run.path)
 
 
 def evaluate_once(model: NodeClassifier, data: Benchmark, run: Run, extra: ExtraRows | None = None) -> dict[str, Any]:
-    """Everything that is said about test graphs, which nothing has read before."""
+    """The content of results.json; this is the only place where a run reads test labels."""
     chosen = {name: [_rounded(value) for value in values] for name, values in model.choice_.items()}
     test = data.test
     if not any(graph.y is not None and bool((graph.y >= 0).any()) for graph in test):
@@ -147,7 +157,7 @@ def evaluate_once(model: NodeClassifier, data: Benchmark, run: Run, extra: Extra
         scores = {name: scores[name] for name in extra.titles}
         titles, note = dict(extra.titles), {"note": extra.note}
     images = torch.cat([graph.x for graph in test]) if isinstance(data, DigitsBenchmark) else None
-    run.write(CASES, [case.plain() for case in choose_cases(answers, images)])
+    run.write(CASES_FILE, [case.plain() for case in choose_cases(answers, images)])
     bins = {
         name: asdict(reliability(probabilities.flatten(0, 1), answers.truth.flatten()))
         for name, probabilities in answers.probabilities.items()
@@ -169,9 +179,9 @@ def _announce(data: Benchmark, model: NodeClassifier, run: Run, console: Console
         f"{data.num_features} features, {data.num_states} states; {model.method} with {kinds}"
     )
     if not data.val:
-        console.print("[dim]There is no val/: a fifth of the training data is held out to choose by.[/]")
+        console.print("[dim]There is no val/: a fifth of the training data is held out as validation data.[/]")
     untreated = model.benchmark is None and model.resolve_features() == "raw"
-    if untreated and widest_scale(data.train) > WIDE:
-        console.print("[yellow]Features differ widely in scale; --features standardised may help much.[/]")
+    if untreated and scale_ratio(data.train) > WIDE_SCALE:
+        console.print("[yellow]Features differ widely in scale; --features standardised may improve results.[/]")
     if has_checkpoint(run.path):
         console.print(f"[dim]Continuing from the checkpoint in {run.path}.[/]")

@@ -11,25 +11,25 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord._files import write_text
+from accord.app.console import in_command_line_words
 from accord.app.runs import Run
 from accord.datasets import graph_entries, read_graphs
 from accord.errors import GraphError, OptionError
 from accord.estimator import NodeClassifier
-from accord.evaluation import NODE
 
 Columns = dict[str, list[Any]]
 
 
 def predict_graphs(run: Run, path: Path, marginals: bool = False) -> Columns:
-    """Label one graph, or every graph of a folder; labels in the files are not looked at.
+    """Label one graph, or every graph of a folder; labels in the files are not read.
 
     Args:
-        run: a trained model.
-        path: the graph, or a folder of graphs.
-        marginals: give the probability of every state, not of the label only.
+        run: a finished run, or the folder of a saved model.
+        path: a graph, or a folder of graphs.
+        marginals: give the probability of every state, not only of the label.
 
     Returns:
-        Columns: graph (where there are several), node, task (where there are several), label, probabilities.
+        Columns: graph (if there are several), node, task (if there are several), label, probabilities.
     """
     model = NodeClassifier.load(run.path)
     entries = graph_entries(path)
@@ -39,9 +39,9 @@ def predict_graphs(run: Run, path: Path, marginals: bool = False) -> Columns:
         try:
             answers = model.answers([graph])
         except GraphError as error:
-            raise GraphError(f"{entry}: {str(error).removeprefix('NodeClassifier: ')}") from error
-        part = answers.joint or NODE
-        rows = label_columns(graph, model, answers.labels[part], answers.probabilities[part], marginals)
+            raise GraphError(f"{entry}: {in_command_line_words(error)}") from error
+        labels, probabilities = answers.labels[answers.whole], answers.probabilities[answers.whole]
+        rows = label_columns(graph, model, labels, probabilities, marginals)
         if len(graphs) > 1:
             rows = {"graph": [entry.name] * len(rows["node"])} | rows
         for name, values in rows.items():
@@ -50,18 +50,18 @@ def predict_graphs(run: Run, path: Path, marginals: bool = False) -> Columns:
 
 
 def state_names(model: NodeClassifier) -> list[str]:
-    """Names of the states; their numbers where they have none."""
+    """Names of the states, or their numbers if they have no names."""
     return list(model.label_names or map(str, range(model.shape_.num_states)))
 
 
 def label_columns(
     graph: Data, model: NodeClassifier, labels: Tensor, probabilities: Tensor, marginals: bool
 ) -> Columns:
-    """One row for each node, and each task where there are several.
+    """One row for each node, and for each of its tasks if there are several.
 
     Args:
-        graph: the nodes, with their names where they have any.
-        model: for the names of states and tasks.
+        graph: has the names of the nodes, if they have any.
+        model: has the names of states and tasks.
         labels: [tasks, nodes].
         probabilities: [tasks, nodes, states].
         marginals: give the probability of every state.
@@ -88,17 +88,17 @@ def _rounded(values: Tensor) -> list[float]:
 
 
 def write_columns(columns: Columns, path: Path) -> None:
-    """Write a table; the suffix says in what form."""
-    if path.suffix not in WRITERS:
+    """Write a table in the format of the path's suffix."""
+    if path.suffix not in WRITER_OF_SUFFIX:
         raise OptionError(
-            f"{path}: tables are not written to {path.suffix or 'such'} files. Choose {', '.join(WRITERS)}."
+            f"{path}: tables cannot be written to {path.suffix or 'such'} files. Choose {', '.join(WRITER_OF_SUFFIX)}."
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    WRITERS[path.suffix](columns, path)
+    WRITER_OF_SUFFIX[path.suffix](columns, path)
 
 
 def to_csv(columns: Columns) -> str:
-    """The table as csv text."""
+    """A table as csv text."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(columns)
@@ -125,4 +125,4 @@ def _write_parquet(columns: Columns, path: Path) -> None:
     parquet.write_table(pyarrow.table(columns), path)
 
 
-WRITERS = {".csv": _write_csv, ".json": _write_json, ".parquet": _write_parquet}
+WRITER_OF_SUFFIX = {".csv": _write_csv, ".json": _write_json, ".parquet": _write_parquet}

@@ -1,4 +1,4 @@
-"""report.html: what a run found, from what it left in its folder; the data is not needed."""
+"""`accord report`: report.html and curves.png, from the files of a run; the data is not needed."""
 
 from collections.abc import Callable, Sequence
 from html import escape
@@ -7,50 +7,49 @@ from typing import Any
 
 from accord._files import write_bytes, write_text
 from accord.app.progress import read_metrics
-from accord.app.runs import CASES, CURVES, METRICS, REPORT, RESULTS, Run, flatten
+from accord.app.runs import CASES_FILE, CURVES_FILE, METRICS_FILE, REPORT_FILE, RESULTS_FILE, Run, flatten
 from accord.app.scores import score_rows
 from accord.drawing import DARK, LIGHT, Theme, draw_case, draw_curves, draw_reliability, page
 from accord.evaluation import EDGE, NODE, Case, Scores
 from accord.learning import HistoryRow
 
-RIGHT = {"node": "nodes that are right", "graph": "graphs with every node right"}
-SCORED_BY = {  # what a curve's score says, by its name in the metrics
+RIGHT_AT_LEVEL = {"node": "nodes labelled right", "graph": "graphs with every node right"}
+SCORE_MEANINGS = {  # of the curves, by the name of the score in metrics.csv
     "node": "{right} by the node network alone",
     "edge": "edges with both ends right by the edge network",
     "shared": "the mean of {right} and edges with both ends right",
     "label": "{right} by the label network, given the node network's labels of the neighbours",
     "field": "{right} by the joint labels of the whole field",
 }
-MEANINGS = {
-    "spn": "SPN: both combined in one field and decoded jointly.",
-    "crf": "CRF: their scores as potentials of one field, trained as a whole and decoded jointly.",
-    "gmnn": "GMNN: a second network that reads the neighbours' labels has the last word.",
+METHOD_MEANINGS = {
+    "spn": "SPN: both networks combined in one field and decoded jointly.",
+    "crf": "CRF: node and edge scores as potentials of one field, trained as a whole and decoded jointly.",
+    "gmnn": "GMNN: a second network relabels each node from the labels of its neighbours.",
     "smooth": "Smoothed GNN: the node network's predictions averaged with the neighbours'.",
 }
 
 
 def write_report(run: Run) -> Path:
-    """Write curves.png and report.html anew; returns the path of the report."""
-    rows = read_metrics(run.path / METRICS)
-    results = run.read(RESULTS) or {}
+    """Write curves.png and report.html; returns the path of the report."""
+    rows = read_metrics(run.path / METRICS_FILE)
+    results = run.read(RESULTS_FILE) or {}
     body = [_heading(run), _table(results, run)]
-    for case_section in (_cases(run, results), _reliability(results)):
-        body += [case_section] if case_section else []
+    body += [part for part in (_cases(run, results), _reliability(results)) if part]
     if rows:
         light, dark = draw_curves(rows, LIGHT), draw_curves(rows, DARK)
-        write_bytes(run.path / CURVES, light)
+        write_bytes(run.path / CURVES_FILE, light)
         caption = page.caption(_curves_caption(rows, run.config["settings"]["level"]))
         body.append(page.section("Learning", page.picture(light, dark, "learning curves"), caption))
     body += [_settings(run, results), _footer(run, results)]
-    path = run.path / REPORT
+    path = run.path / REPORT_FILE
     write_text(path, page.page(f"Accord: {run.config['data']['name']}", body))
     return path
 
 
 def _curves_caption(rows: Sequence[HistoryRow], level: str) -> str:
     shown = dict.fromkeys(key.removesuffix("_score") for row in rows for key in row if key.endswith("_score"))
-    said = [SCORED_BY[name].format(right=RIGHT[level]) for name in shown]
-    return f"Scores: {'; '.join(said)}. Dots mark what was kept: each at its best."
+    meanings = [SCORE_MEANINGS[name].format(right=RIGHT_AT_LEVEL[level]) for name in shown]
+    return f"Scores: {'; '.join(meanings)}. Dots mark the best evaluation, whose parameters were kept."
 
 
 def _heading(run: Run) -> str:
@@ -67,30 +66,32 @@ def _heading(run: Run) -> str:
 def _table(results: dict[str, Any], run: Run) -> str:
     scores: dict[str, Scores] | None = results.get("test")
     if scores is None:
-        return page.section(
-            "Test graphs", page.paragraph("There are no labelled test graphs, so there is nothing to compare.")
-        )
+        return page.section("Test graphs", page.paragraph("There are no labelled test graphs, so there are no scores."))
     titles: dict[str, str] = results["titles"]
     columns, rows = score_rows(scores, titles)
     method = run.config["settings"]["method"]
     whole = method if method in scores else NODE
     notes = [
         results.get("note")
-        or f"{titles[NODE]}: the node network alone, each node by itself. "
-        + (f"{titles[EDGE]}: the edge network alone, its tables summed at each node. " if EDGE in scores else "")
-        + MEANINGS.get(whole, ""),
-        "Graph accuracy: share of graphs with every node right. Calibration error: gap between confidence and "
-        "accuracy, lower is better.",
+        or f"{titles[NODE]}: the node network alone, which labels each node on its own. "
+        + (
+            f"{titles[EDGE]}: the edge network alone; each node sums the tables of its edges. "
+            if EDGE in scores
+            else ""
+        )
+        + METHOD_MEANINGS.get(whole, ""),
+        "Graph accuracy: share of graphs with every node right. Calibration error: mean gap between confidence and "
+        "accuracy; lower is better.",
     ]
     if any("unseen_accuracy" in part for part in scores.values()):
-        notes.append("Unseen nodes: those that occur in no training graph.")
+        notes.append("Unseen nodes: accuracy on nodes that occur in no training graph.")
     return page.section(
         "Test graphs", page.table(columns, rows, list(scores).index(whole)), page.caption(" ".join(notes))
     )
 
 
 def _cases(run: Run, results: dict[str, Any]) -> str:
-    stored = run.read(CASES) or []
+    stored = run.read(CASES_FILE) or []
     if not stored:
         return ""
     names = run.config["label_names"] or [str(state) for state in range(run.config["data"]["num_states"])]
@@ -99,8 +100,8 @@ def _cases(run: Run, results: dict[str, Any]) -> str:
         case = Case(**entry)
         parts.append(f"<h3>{escape(case.title)}</h3>")
         parts.append(_both(lambda theme, case=case: draw_case(case, names, results["titles"], theme), case.title))  # type: ignore[misc]
-    caption = "Test graphs on which they differ. Colour: the label. Red rings: nodes that are labelled wrong."
-    return page.section("Where joint labels differ", *parts, page.caption(caption))
+    caption = "Test graphs on which the parts of the model differ. Colour: the label. Red ring: a wrong label."
+    return page.section("Where the labels differ", *parts, page.caption(caption))
 
 
 def _reliability(results: dict[str, Any]) -> str:
@@ -108,8 +109,10 @@ def _reliability(results: dict[str, Any]) -> str:
     if not bins:
         return ""
     drawn = _both(lambda theme: draw_reliability(bins, results["titles"], theme), "reliability diagram")
-    caption = "On the dashed line a model is right as often as it is sure. Above it: too modest; below: too sure."
-    return page.section("How far to trust the probabilities", drawn, page.caption(caption))
+    caption = (
+        "On the dashed line, accuracy equals confidence. Above it the model is underconfident, below it overconfident."
+    )
+    return page.section("Calibration", drawn, page.caption(caption))
 
 
 def _settings(run: Run, results: dict[str, Any]) -> str:

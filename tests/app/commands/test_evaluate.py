@@ -23,14 +23,14 @@ def test_the_test_split_gives_the_scores_of_the_run(trained, data_folder, tmp_pa
 
 
 @pytest.mark.parametrize("split", ["train", "val"])
-def test_other_splits_and_plain_folders(trained, data_folder, split):
+def test_a_split_equals_its_folder(trained, data_folder, split):
     by_split = call("evaluate", trained, data_folder, "--split", split)
     directly = call("evaluate", trained, data_folder / split)
     assert by_split.exit_code == directly.exit_code == 0
     assert by_split.stdout.splitlines()[1:] == directly.stdout.splitlines()[1:]
 
 
-def test_one_graph(trained, data_folder):
+def test_one_graph_can_be_scored(trained, data_folder):
     assert "1 graph" in call("evaluate", trained, data_folder / "test" / "g01.npz").stdout
 
 
@@ -44,17 +44,17 @@ def test_an_unknown_label_is_named(trained, tmp_path):
     assert "there are states 0 to 2" in refused("evaluate", trained, tmp_path / "h.npz")
 
 
-def test_numbers_are_states_where_files_have_numbers(trained, data_folder, tmp_path):
+def test_numbers_in_files_are_states(trained, data_folder, tmp_path):
     for number in range(6):
         write_graph(make_graph(200 + number if number else 0), tmp_path / f"g{number}.npz")
     named, numbered = call("evaluate", trained, data_folder / "test"), call("evaluate", trained, tmp_path)
     assert named.stdout.splitlines()[1:] == numbered.stdout.splitlines()[1:]
 
 
-def test_what_cannot_be_evaluated(trained, data_folder, tmp_path):
+def test_graphs_that_cannot_be_scored_are_refused(trained, data_folder, tmp_path):
     assert "--split 'best' is unknown" in refused("evaluate", trained, data_folder, "--split", "best")
     write_graph(make_graph(1, with_labels=False), tmp_path / "g.npz")
-    assert "no labels to compare with" in refused("evaluate", trained, tmp_path / "g.npz")
+    assert "Error: the graphs have no labels to compare with" in refused("evaluate", trained, tmp_path / "g.npz")
     part = shutil.copytree(data_folder, tmp_path / "part")
     shutil.rmtree(part / "val")
     assert "has no folder val/" in refused("evaluate", trained, part, "--split", "val")

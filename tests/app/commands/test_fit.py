@@ -30,7 +30,7 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-def test_a_run_leaves_everything_that_was_promised(trained):
+def test_a_run_writes_all_its_files(trained):
     assert {path.name for path in trained.iterdir() if path.is_file()} == FILES
     config = json.loads((trained / "config.json").read_text())
     assert config["settings"]["encoder"] == "mlp"
@@ -43,7 +43,7 @@ def test_a_run_leaves_everything_that_was_promised(trained):
     assert rows[0]["node_loss"] == "" and float(rows[-1]["edge_loss"]) > 0
 
 
-def test_the_results_compare_all_three(trained):
+def test_the_results_have_scores_of_all_parts(trained):
     results = json.loads((trained / "results.json").read_text())
     assert list(results["test"]) == ["gnn", "edge", "spn"]
     for scores in results["test"].values():
@@ -62,7 +62,7 @@ def test_a_finished_run_is_shown_and_not_repeated(trained, data_folder):
     before = {path.name: path.read_bytes() for path in trained.iterdir() if path.is_file()}
     again = call("fit", data_folder, "--run", trained, *QUICK)
     assert again.exit_code == 0
-    assert "finished already" in again.stderr
+    assert "is already finished" in again.stderr
     assert "SPN" in again.stdout and "report.html" in again.stdout
     assert before == {path.name: path.read_bytes() for path in trained.iterdir() if path.is_file()}
 
@@ -80,31 +80,31 @@ def test_other_data_in_the_same_folder_is_refused(trained, data_folder, tmp_path
     assert "data.fingerprint.test is" in refused("fit", changed, "--run", trained, *QUICK)
 
 
-def test_where_the_data_lies_does_not_matter(trained, data_folder, tmp_path):
+def test_data_may_move(trained, data_folder, tmp_path):
     moved = shutil.copytree(data_folder, tmp_path / "elsewhere")
     assert call("fit", moved, "--run", trained, *QUICK).exit_code == 0
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(data_folder, tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    assert "is not empty and holds no run" in refused("fit", data_folder, "--run", tmp_path, *QUICK)
+    assert "is not empty and contains no run" in refused("fit", data_folder, "--run", tmp_path, *QUICK)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
     assert "is a file" in refused("fit", data_folder, "--run", tmp_path / "thesis.tex", *QUICK)
 
 
-def test_a_run_that_was_cut_off_ends_as_if_it_had_not_been(trained, data_folder, tmp_path, monkeypatch):
+def test_a_stopped_run_continues_to_the_same_result(trained, data_folder, tmp_path, monkeypatch):
     run = tmp_path / "run"
-    listen = progress.TrainingProgress.__call__
+    report = progress.TrainingProgress.__call__
 
-    def cut_off(self, row):
-        listen(self, row)
+    def stop(self, row):
+        report(self, row)
         if row["epoch"] == 10:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(progress.TrainingProgress, "__call__", cut_off)
+    monkeypatch.setattr(progress.TrainingProgress, "__call__", stop)
     more = ["--set", "training.checkpoint_every=5"]
     stopped = call("fit", data_folder, "--run", run, *QUICK, *more)
-    assert stopped.exit_code == 130 and "goes on from there" in stopped.stderr
+    assert stopped.exit_code == 130 and "Run the same command again to continue" in stopped.stderr
     # The row of epoch 10 was written, its checkpoint was not.
     assert [row["epoch"] for row in rows_of(run / "metrics.csv")] == ["0", "5", "10"]
     assert "has no model yet" in refused("predict", run, data_folder / "test" / "g01.npz")
@@ -119,7 +119,7 @@ def test_a_run_that_was_cut_off_ends_as_if_it_had_not_been(trained, data_folder,
     assert {key: after[key] for key in kept} == {key: before[key] for key in kept}
 
 
-def test_test_labels_change_nothing_but_the_final_score(trained, data_folder, tmp_path):
+def test_test_labels_change_only_the_final_score(trained, data_folder, tmp_path):
     permuted = shutil.copytree(data_folder, tmp_path / "fruit")
     for path in (permuted / "test").iterdir():
         graph = read_graph(path, ["apple", "pear", "quince"])
@@ -133,7 +133,7 @@ def test_test_labels_change_nothing_but_the_final_score(trained, data_folder, tm
     assert after["test"]["spn"]["node_accuracy"] < before["test"]["spn"]["node_accuracy"]
 
 
-def test_without_validation_and_test_graphs(tmp_path):
+def test_validation_and_test_graphs_are_optional(tmp_path):
     data = make_data(tmp_path / "data", train=6, val=0, test=0)
     result = call("fit", data, "--run", tmp_path / "run", "--method", "gnn", *QUICK)
     assert result.exit_code == 0, result.output
@@ -141,14 +141,14 @@ def test_without_validation_and_test_graphs(tmp_path):
     assert "no labelled test graphs" in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_standardised_features_are_kept_with_the_run(tmp_path):
+def test_the_treatment_of_features_is_kept_with_the_run(tmp_path):
     data = make_data(tmp_path / "data", train=6, val=2, test=2)
     for path in sorted(data.glob("*/*")):
         graph = read_graph(path, ["apple", "pear", "quince"])
         graph.x = graph.x * torch.tensor([1.0, 1e4, 1e-2]) + 50
         write_graph(graph, path, ["apple", "pear", "quince"])
     hinted = call("fit", data, "--run", tmp_path / "raw", *QUICK, "--max-epochs", "1")
-    assert "--features standardised may help" in hinted.stderr
+    assert "--features standardised may improve results" in hinted.stderr
     run = tmp_path / "run"
     assert call("fit", data, "--run", run, *QUICK, "--features", "standardised").exit_code == 0
     scores = tmp_path / "scores.json"
@@ -161,27 +161,29 @@ def test_standardised_features_are_kept_with_the_run(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "svm"], "method 'svm' is unknown"),
-        (["--method", "gnn", "--refine"], "method 'gnn' has no refinement"),
-        (["--encoder", "resnet"], "'resnet' is unknown"),
-        (["--level", "edge"], "level 'edge' is unknown"),
-        (["--preset", "none"], "preset 'none' is unknown"),
-        (["--features", "bleached"], "features 'bleached' is unknown"),
-        (["--max-epochs", "-1"], "max_epochs is -1"),
+        (["--method", "svm"], "Error: method 'svm' is unknown"),
+        (["--method", "gnn", "--refine"], "Error: method 'gnn' has no refinement. Leave out --refine."),
+        (["--encoder", "resnet"], "Error: encoder 'resnet' is unknown"),
+        (["--level", "edge"], "Error: level 'edge' is unknown"),
+        (["--preset", "none"], "Error: preset 'none' is unknown"),
+        (["--features", "bleached"], "Error: features 'bleached' is unknown"),
+        (["--max-epochs", "-1"], "Error: max_epochs is -1"),
+        (["--seed", "-1"], "Error: seed is -1"),
+        (["--set", "training.precision=8"], "Error: recipe.training: precision 8 is unknown"),
         (["--set", "node.rate=1"], "recipe.node: the key 'rate' is unknown. Known keys: learning_rate"),
         (["--set", "encoder=7"], "recipe.encoder: is 7"),
-        (["--set", "grid.sharpness=3"], "sharpness is 3"),
-        (["--set", "consistency=abc"], "consistency is 'abc'"),
+        (["--set", "grid.sharpness=3"], "Error: recipe.grid: sharpness is 3"),
+        (["--set", "consistency=abc"], "Error: recipe: consistency is 'abc'"),
         (["--set", "bogus"], "write key=value"),
-        (["--accelerator", "abacus"], "abacus"),
+        (["--accelerator", "abacus"], "Error: accelerator 'abacus' is unknown"),
     ],
 )
-def test_settings_that_cannot_be_used(data_folder, tmp_path, arguments, message):
+def test_bad_settings_are_refused_before_a_file_is_written(data_folder, tmp_path, arguments, message):
     assert message in refused("fit", data_folder, "--run", tmp_path / "run", *QUICK, *arguments)
     assert not (tmp_path / "run").exists()
 
 
-def test_data_that_is_not_there(tmp_path):
+def test_missing_data_is_refused(tmp_path):
     said = refused("fit", tmp_path / "none", *QUICK)
     assert "is neither a folder nor a benchmark" in said and "cora*" in said and "digits" in said
     (tmp_path / "train").mkdir()
@@ -189,7 +191,7 @@ def test_data_that_is_not_there(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("method", "parts", "said"),
+    ("method", "parts", "explanation"),
     [
         ("crf", ["gnn", "edge", "crf"], "node scores alone"),
         ("gmnn", ["gnn", "gmnn"], "label network"),
@@ -197,19 +199,19 @@ def test_data_that_is_not_there(tmp_path):
         ("spn", ["gnn", "edge", "spn"], "joint labels of the whole field"),
     ],
 )
-def test_every_method_can_be_trained_shown_and_used(method, parts, said, data_folder, tmp_path):
+def test_every_method_can_be_trained_evaluated_and_used(method, parts, explanation, data_folder, tmp_path):
     refine = ["--refine", "--set", "refinement.max_epochs=5"] if method == "spn" else []
     done = call("fit", data_folder, "--method", method, *refine, *QUICK, "--run", tmp_path / "run")
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     assert list(results["test"]) == parts
-    assert said in (tmp_path / "run" / "report.html").read_text()
+    assert explanation in (tmp_path / "run" / "report.html").read_text()
     assert "Report:" in done.stdout
     again = call("evaluate", tmp_path / "run", data_folder).stdout
     assert f"{100 * results['test'][parts[-1]]['node_accuracy']:.1f} %" in again
     assert call("predict", tmp_path / "run", data_folder / "test" / "g01.npz").stdout.startswith("node,")
 
 
-def test_a_method_of_several_stages_goes_on_and_keeps_its_metrics(data_folder, tmp_path):
+def test_a_method_of_several_stages_continues_and_keeps_its_metrics(data_folder, tmp_path):
     arguments = ["fit", data_folder, "--method", "gmnn", *QUICK, "--set", "training.checkpoint_every=5"]
     call(*arguments, "--run", tmp_path / "whole")
     call(*arguments, "--run", tmp_path / "run")

@@ -16,7 +16,7 @@ def table(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_labels_are_those_of_the_model(trained, data_folder, tmp_path):
+def test_labels_equal_those_of_the_model(trained, data_folder, tmp_path):
     rows = table(call("predict", trained, data_folder / "test" / "g01.npz").stdout)
     model, graph = NodeClassifier.load(trained), read_graph(data_folder / "test" / "g01.npz")
     names = ["apple", "pear", "quince"]
@@ -37,7 +37,7 @@ def test_marginals_as_csv_and_json(trained, data_folder, tmp_path):
     assert table((tmp_path / "labels.csv").read_text()) == text
 
 
-def test_nodes_keep_the_names_of_their_file(trained, tmp_path):
+def test_nodes_have_the_names_of_their_file(trained, tmp_path):
     (tmp_path / "nodes.csv").write_text("id,x0,x1,x2,label\nanna,1,0,0,unheard of\nbert,0,1,0,\n")
     (tmp_path / "edges.csv").write_text("source,target\nanna,bert\n")
     assert [row["node"] for row in table(call("predict", trained, tmp_path).stdout)] == ["anna", "bert"]
@@ -45,40 +45,40 @@ def test_nodes_keep_the_names_of_their_file(trained, tmp_path):
 
 def test_columns_are_matched_by_name(trained, tmp_path):
     (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
-    said = []
+    shown = []
     for header, rows in (("x0,x1,x2", "1,0,5\n0,2,1"), ("x2,x0,x1", "5,1,0\n1,0,2")):
         first, second = rows.split("\n")
         (tmp_path / "nodes.csv").write_text(f"id,{header}\n0,{first}\n1,{second}\n")
-        said.append(call("predict", trained, tmp_path).stdout)
-    assert said[0] == said[1] and len(table(said[0])) == 2
+        shown.append(call("predict", trained, tmp_path).stdout)
+    assert shown[0] == shown[1] and len(table(shown[0])) == 2
     (tmp_path / "nodes.csv").write_text("id,x0,x1,size\n0,1,0,5\n1,0,2,1\n")
     assert "the graph has no feature 'x2'" in refused("predict", trained, tmp_path)
 
 
-def test_a_folder_of_graphs(trained, data_folder):
+def test_a_folder_of_graphs_gives_one_table(trained, data_folder):
     rows = table(call("predict", trained, data_folder / "test").stdout)
     assert len(rows) == 6 * 7
     assert rows[0]["graph"] == "g00.npz" and rows[-1]["graph"] == "g05.npz"
 
 
-def test_graphs_without_edges_or_with_one_node_get_a_clean_answer(trained, tmp_path):
+def test_graphs_without_edges_are_labelled(trained, tmp_path):
     for nodes in (1, 3):
         write_graph(Data(x=torch.eye(3)[:nodes], edge_index=torch.empty(2, 0, dtype=torch.long)), tmp_path / "g.json")
         assert len(table(call("predict", trained, tmp_path / "g.json").stdout)) == nodes
 
 
-def test_another_feature_width_is_refused(trained, tmp_path):
+def test_another_number_of_features_is_refused(trained, tmp_path):
     write_graph(Data(x=torch.ones(2, 5), edge_index=torch.tensor([[0], [1]])), tmp_path / "g.npz")
     said = refused("predict", trained, tmp_path / "g.npz")
     assert "g.npz: the graph has 5 features a node, the model was trained on 3" in said
 
 
-def test_what_is_not_there_is_said(trained, data_folder, tmp_path):
+def test_bad_paths_are_refused(trained, data_folder, tmp_path):
     graph = data_folder / "test" / "g01.npz"
     assert "there is no such folder" in refused("predict", tmp_path / "none", graph)
     assert "has no config.json, so it is not a run" in refused("predict", tmp_path, graph)
     assert "none.npz: there is no such file" in refused("predict", trained, tmp_path / "none.npz")
-    assert "not written to .xls files" in refused("predict", trained, graph, "--out", tmp_path / "labels.xls")
+    assert "cannot be written to .xls files" in refused("predict", trained, graph, "--out", tmp_path / "labels.xls")
 
 
 def test_parquet_needs_its_package(trained, data_folder, tmp_path, monkeypatch):

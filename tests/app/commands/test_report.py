@@ -23,7 +23,7 @@ class Page(HTMLParser):
         self.text += data
 
 
-def test_the_report_has_table_pictures_and_settings_and_loads_nothing(trained):
+def test_the_report_has_table_pictures_and_settings_in_one_file(trained):
     source = (trained / "report.html").read_text()
     page = Page(source)
     for word in ("GNN", "edge GNN", "SPN", "node accuracy", "graph accuracy", "unseen nodes", "calibration error"):
@@ -37,7 +37,7 @@ def test_the_report_has_table_pictures_and_settings_and_loads_nothing(trained):
     assert not any(tag in ("script", "link", "iframe") for tag, _ in page.tags)
 
 
-def test_the_report_can_be_made_anew_without_the_data(trained, tmp_path):
+def test_the_report_can_be_written_again_without_the_data(trained, tmp_path):
     run = shutil.copytree(trained, tmp_path / "run")
     before = (run / "report.html").read_bytes()
     for name in ("report.html", "curves.png"):

@@ -66,7 +66,7 @@ def draw_reliability(bins: Mapping[str, Mapping[str, Any]], titles: Mapping[str,
     shown = [name for name in bins if name != EDGE]  # sums of edge tables at a node are not marginals of a model
     with themed(theme):
         figure = Figure(figsize=(8.2, 3.4))
-        figure.subplots_adjust(left=0.08, right=0.985, top=0.91, bottom=0.145, wspace=0.25)
+        figure.subplots_adjust(left=0.08, right=0.97, top=0.91, bottom=0.145, wspace=0.25)
         diagram, counts = figure.subplots(1, 2, width_ratios=(1, 1.25))
         diagram.plot([0, 1], [0, 1], color=theme.soft, linewidth=1, linestyle="--")
         diagram.set(title="accuracy by confidence", xlabel="confidence", ylabel="accuracy", aspect="equal")
@@ -75,7 +75,9 @@ def draw_reliability(bins: Mapping[str, Mapping[str, Any]], titles: Mapping[str,
         for place, name in enumerate(shown):
             part = bins[name]
             colour, title = PART_COLOURS[name], f"{titles[name]}, {'softmax' if name == NODE else 'marginals'}"
-            diagram.plot(part["confidence"], part["accuracy"], "o-", color=colour, label=title, markersize=4)
+            diagram.plot(
+                part["confidence"], part["accuracy"], "o-", color=colour, label=title, markersize=4, clip_on=False
+            )
             # Confidences of exactly 1 are a bin of their own, but have no bar of their own.
             bar = np.floor(np.minimum(part["confidence"], 0.999) * CALIBRATION_BINS).astype(int)
             nodes = np.bincount(bar, part["nodes"], CALIBRATION_BINS)

@@ -1,4 +1,4 @@
-"""Ways to break one argument of a call: each takes a value and returns another, mostly a bad one."""
+"""Breakers: functions that take an argument of a call and return another value, usually a bad one."""
 
 import math
 import random
@@ -13,7 +13,7 @@ Random = random.Random
 Arguments = dict[str, object]
 Breaker = Callable[[Random, object, Arguments], object]  # the value to break, and all arguments of the call
 
-ENDLESS = 10**5000  # neither a float nor, for Python, something to print
+ENDLESS = 10**5000  # too large for a float, and too long for Python to print
 
 WRONG_OBJECTS = [
     None,
@@ -54,7 +54,7 @@ def wrong_object(rng: Random, value: object, arguments: Arguments) -> object:
 
 
 def one_of(name: str, *choices: object) -> Breaker:
-    """A value out of a list."""
+    """A breaker that returns one of the given values."""
 
     def chosen(rng: Random, value: object, arguments: Arguments) -> object:
         return rng.choice(choices)
@@ -64,7 +64,7 @@ def one_of(name: str, *choices: object) -> Breaker:
 
 
 def tensors_only(breaker: Callable[[Random, Tensor], object]) -> Breaker:
-    """Leave alone what an earlier break has already turned into something else."""
+    """A breaker of tensors; a value that an earlier breaker replaced becomes a wrong object."""
 
     def guarded(rng: Random, value: object, arguments: Arguments) -> object:
         if isinstance(value, Tensor) and value.layout == torch.strided and not value.is_meta:
@@ -149,14 +149,14 @@ def emptied(rng: Random, value: Tensor) -> Tensor:
 
 
 def poked(name: str, *numbers: float) -> Breaker:
-    """One entry, or now and then all, becomes one of `numbers`."""
+    """A breaker that sets one entry, or sometimes all, to one of `numbers`."""
 
     def poke(rng: Random, value: Tensor) -> Tensor:
         if value.dtype == torch.bool:
             return ~value
         number = rng.choice(numbers)
         if not value.is_complex():
-            # What does not fit becomes the largest number that does.
+            # Clip to the range of the dtype.
             kind = torch.finfo(value.dtype) if value.is_floating_point() else torch.iinfo(value.dtype)
             if math.isfinite(number) or not value.is_floating_point():
                 number = max(min(kind.max, number), kind.min)
@@ -200,7 +200,7 @@ def repeated(rng: Random, value: Tensor) -> Tensor:
 
 @tensors_only
 def across(rng: Random, value: Tensor) -> Tensor:
-    """An edge from the first node to a later one, in another graph of the batch or not there at all."""
+    """An edge from the first node to a later one, which may be in another graph of the batch or missing."""
     far = rng.choice([1, 2, 3, 4])
     broken = value.clone()
     if value.dim() == 2 and len(value) == 2 and value.shape[1]:

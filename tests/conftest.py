@@ -1,4 +1,4 @@
-"""What all tests share: how hypothesis draws, and what happens where benchmark files are absent."""
+"""Shared by all tests: the hypothesis profile, and what happens if benchmark files are missing."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-# No deadline and fixed draws: a slow or shared machine must not turn a true statement into a failure.
+# No deadline and fixed draws: a slow or busy machine must not make a test fail.
 settings.register_profile(
     "accord",
     deadline=None,
@@ -22,14 +22,14 @@ if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 if "PYTEST_XDIST_WORKER" in os.environ:
-    # One process per core: threads of their own would only fight over the cores, and slow each other down 50-fold.
+    # There is one process per core: more threads would compete for the cores and be up to 50 times slower.
     torch.set_num_threads(1)
 
 BENCHMARK_FILES = ("planetoid_cora.npz", "planetoid_citeseer.npz", "planetoid_pubmed.npz", "ppi_recon.npz")
 
 
 def require_file(name: str) -> Path:
-    """The file's path; where it is absent the test is skipped, or fails if ACCORD_REQUIRE_DATA=1 (CI)."""
+    """The file's path; without the file the test is skipped, or fails if ACCORD_REQUIRE_DATA=1 (CI)."""
     from accord.datasets import find_file
 
     path = find_file(name)

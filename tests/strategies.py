@@ -1,4 +1,4 @@
-"""Hypothesis draws graphs and fields; potentials come from a seeded generator, so that a failure shrinks to a graph."""
+"""Hypothesis strategies for graphs and fields; potentials come from a seeded generator, so that graphs shrink well."""
 
 import torch
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ def edge_lists(draw, num_nodes, tree=False, max_extra=4):
     """A random tree (or forest), plus a few more edges unless `tree`; directions and order are random."""
     edges = set()
     for child in range(1, num_nodes):
-        if draw(st.integers(0, 9)):  # now and then leave a component apart
+        if draw(st.integers(0, 9)):  # in one of ten cases, start a new component
             edges.add((draw(st.integers(0, child - 1)), child))
     if not tree and num_nodes > 2:
         for _ in range(draw(st.integers(1, max_extra))):

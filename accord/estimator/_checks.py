@@ -9,6 +9,7 @@ from torch_geometric.data import Batch, Data
 
 from accord.errors import GraphError, InputTypeError, OptionError
 from accord.graphs import TREATMENTS, GraphBatch
+from accord.graphs._checks import check_number
 from accord.methods import Recipe, Shape
 
 ACCELERATORS = ("auto", "cpu", "cuda")
@@ -27,11 +28,15 @@ def check_parameters(given: dict[str, Any]) -> None:
         if not isinstance(value, Integral) or isinstance(value, bool):
             raise InputTypeError(f"NodeClassifier: {name} is {value!r}; a whole number is needed.")
         if value < least:
-            raise OptionError(f"NodeClassifier: {name} is {value}; it is too small.")
+            # As a float, because Python refuses to print an int of thousands of digits.
+            size = f"{check_number(int(value), name, 'NodeClassifier'):.10g}"
+            raise OptionError(f"NodeClassifier: {name} is {size}; it must be at least {least}.")
     for name, each in (("label_names", "state"), ("task_names", "task")):
         names = given[name]
-        if names is not None and (isinstance(names, str) or not all(isinstance(entry, str) for entry in names)):
-            raise InputTypeError(f"NodeClassifier: {name} must be a list of strings, one for each {each}.")
+        if names is not None and not _are_names(names):
+            raise InputTypeError(
+                f"NodeClassifier: {name} is {str(names)[:80]}. Give a list of strings, one for each {each}."
+            )
     for name, choices in (("accelerator", ACCELERATORS), ("features", FEATURES)):
         if given[name] not in choices:
             raise OptionError(f"NodeClassifier: {name} {given[name]!r} is unknown. Choose one of {', '.join(choices)}.")
@@ -96,10 +101,10 @@ def data_shape(
     if highest >= states:
         raise GraphError(f"NodeClassifier.fit: a label is {highest}, but num_states={states} allows 0 to {states - 1}.")
     if label_names is not None and len(label_names) != states:
-        raise OptionError(f"NodeClassifier: {len(label_names)} label_names for {states} states.")
+        raise OptionError(f"NodeClassifier: {len(label_names)} label_names for {states} states. Name each state once.")
     count = tasks.pop()
     if task_names is not None and len(task_names) != count:
-        raise OptionError(f"NodeClassifier: {len(task_names)} task_names for {count} tasks.")
+        raise OptionError(f"NodeClassifier: {len(task_names)} task_names for {count} tasks. Name each task once.")
     return Shape(batches[0].num_features, states, count, batches[0].num_edge_attributes)
 
 
@@ -112,7 +117,12 @@ def common_feature_names(graphs: Sequence[Data]) -> list[str] | None:
     for number, graph in enumerate(graphs):
         if graph.get("feature_names") is None:
             continue
-        names = [str(name) for name in graph.feature_names]
+        if not _are_names(graph.feature_names):
+            raise GraphError(
+                f"NodeClassifier.fit: feature_names of graph {number} is {str(graph.feature_names)[:80]}. Give a list "
+                "of strings, one for each feature column."
+            )
+        names = list(graph.feature_names)
         if len(names) != graph.x.shape[1] or len(set(names)) != len(names):
             raise GraphError(
                 f"NodeClassifier.fit: graph {number} has {len(names)} feature_names ({len(set(names))} different) for "
@@ -125,6 +135,10 @@ def common_feature_names(graphs: Sequence[Data]) -> list[str] | None:
             )
         first = names
     return first
+
+
+def _are_names(names: object) -> bool:
+    return isinstance(names, Sequence) and not isinstance(names, str) and all(isinstance(name, str) for name in names)
 
 
 def check_truth(batch: GraphBatch, shape: Shape, where: str) -> None:

@@ -110,7 +110,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     def resolve_recipe(self) -> Recipe:
         """The recipe that `fit` will follow; parameters that cannot be used are refused here."""
-        if self.method not in METHODS:
+        if not isinstance(self.method, str) or self.method not in METHODS:
             raise OptionError(f"NodeClassifier: method {self.method!r} is unknown. Choose one of {sorted(METHODS)}.")
         if self.refine and self.method != "spn":
             raise OptionError(f"NodeClassifier: method {self.method!r} has no refinement. Set refine=False.")

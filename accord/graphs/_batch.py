@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from accord.errors import GraphError, InputTypeError
-from accord.graphs._checks import check_integer
+from accord.graphs._checks import check_integer, check_tensor
 from accord.graphs._derived import Derived, Value
 from accord.graphs._topology import Topology, topology
 
@@ -145,6 +145,7 @@ def _features(parts: list[Data]) -> Tensor:
             raise InputTypeError(
                 f"{WHERE}: x of graph {number} has {kind}, but a tensor of floats is needed. Convert it with .float()."
             )
+        check_tensor(x, "x", f"{WHERE}: graph {number}")
         if x.dim() != 2 or x.shape[1] != features[0].shape[-1]:
             width = features[0].shape[-1] if features[0].dim() == 2 else "features"
             raise GraphError(
@@ -235,6 +236,7 @@ def _edge_attributes(parts: list[Data], columns: list[int], x: Tensor) -> Tensor
             raise InputTypeError(
                 f"{WHERE}: edge_attr of graph {number} is a {type(values).__name__}, not a torch.Tensor."
             )
+        check_tensor(values, "edge_attr", f"{WHERE}: graph {number}")
         rows = values[:, None] if values.dim() == 1 else values
         if rows.dim() != 2 or len(rows) != count or (pieces and rows.shape[1] != pieces[0].shape[1]):
             raise GraphError(

@@ -146,7 +146,7 @@ def preset_recipe(
         method: the method that the recipe is for; it decides the class of the recipe.
         refine: whether the SPN is refined by the maximin game.
     """
-    if preset not in PRESETS:
+    if not isinstance(preset, str) or preset not in PRESETS:
         raise OptionError(f"preset {preset!r} is unknown. Choose one of {sorted(PRESETS)}.")
     kind = find_method(method).recipe_type
     if refine and kind is not SPNRecipe:

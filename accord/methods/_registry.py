@@ -15,6 +15,6 @@ METHODS: dict[str, type[Method]] = {
 
 def find_method(name: str) -> type[Method]:
     """The method of a name."""
-    if name not in METHODS:
+    if not isinstance(name, str) or name not in METHODS:
         raise OptionError(f"method {name!r} is unknown. Choose one of {', '.join(METHODS)}.")
     return METHODS[name]

@@ -29,7 +29,7 @@ class MetricsFile:
         self.rewrite = True  # the file may end in a line that was cut off
 
     def add(self, row: HistoryRow) -> None:
-        """Append a row; the file is written anew if earlier rows or its columns change."""
+        """Append a row; the whole file is rewritten if earlier rows or the columns change."""
         columns = list(self.rows[0]) if self.rows else []
         kept = [old for old in self.rows if old["epoch"] < row["epoch"]]
         rewrite = self.rewrite or len(kept) < len(self.rows) or not set(row) <= set(columns)

@@ -37,8 +37,8 @@ def test_one_graph_can_be_scored(trained, data_folder):
 def test_an_unknown_label_is_named(trained, tmp_path):
     graph = make_graph(1)
     write_graph(graph, tmp_path / "g", ["apple", "banana", "quince"])
-    said = refused("evaluate", trained, tmp_path / "g")
-    assert "the label 'banana' is unknown. Known from training: apple, pear, quince" in said
+    message = refused("evaluate", trained, tmp_path / "g")
+    assert "the label 'banana' is unknown. Known from training: apple, pear, quince" in message
     graph.y[0] = 3
     write_graph(graph, tmp_path / "h.npz")
     assert "there are states 0 to 2" in refused("evaluate", trained, tmp_path / "h.npz")

@@ -68,8 +68,8 @@ def test_a_finished_run_is_shown_and_not_repeated(trained, data_folder):
 
 
 def test_other_settings_in_the_same_folder_are_refused(trained, data_folder):
-    said = refused("fit", data_folder, "--run", trained, *QUICK, "--seed", "7")
-    assert "settings.seed is 0 there, 7 here" in said and "--run" in said
+    message = refused("fit", data_folder, "--run", trained, *QUICK, "--seed", "7")
+    assert "settings.seed is 0 there, 7 here" in message and "--run" in message
 
 
 def test_other_data_in_the_same_folder_is_refused(trained, data_folder, tmp_path):
@@ -184,8 +184,8 @@ def test_bad_settings_are_refused_before_a_file_is_written(data_folder, tmp_path
 
 
 def test_missing_data_is_refused(tmp_path):
-    said = refused("fit", tmp_path / "none", *QUICK)
-    assert "is neither a folder nor a benchmark" in said and "cora*" in said and "digits" in said
+    message = refused("fit", tmp_path / "none", *QUICK)
+    assert "is neither a folder nor a benchmark" in message and "cora*" in message and "digits" in message
     (tmp_path / "train").mkdir()
     assert "train: the folder is empty" in refused("fit", tmp_path, *QUICK)
 

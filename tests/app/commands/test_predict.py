@@ -69,8 +69,8 @@ def test_graphs_without_edges_are_labelled(trained, tmp_path):
 
 def test_another_number_of_features_is_refused(trained, tmp_path):
     write_graph(Data(x=torch.ones(2, 5), edge_index=torch.tensor([[0], [1]])), tmp_path / "g.npz")
-    said = refused("predict", trained, tmp_path / "g.npz")
-    assert "g.npz: the graph has 5 features a node, the model was trained on 3" in said
+    message = refused("predict", trained, tmp_path / "g.npz")
+    assert "g.npz: the graph has 5 features a node, the model was trained on 3" in message
 
 
 def test_bad_paths_are_refused(trained, data_folder, tmp_path):
@@ -83,8 +83,8 @@ def test_bad_paths_are_refused(trained, data_folder, tmp_path):
 
 def test_parquet_needs_its_package(trained, data_folder, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # as if it were not installed
-    said = refused("predict", trained, data_folder / "test" / "g01.npz", "--out", tmp_path / "labels.parquet")
-    assert "needs the package pyarrow" in said and ".csv" in said
+    message = refused("predict", trained, data_folder / "test" / "g01.npz", "--out", tmp_path / "labels.parquet")
+    assert "needs the package pyarrow" in message and ".csv" in message
 
 
 def test_several_tasks_keep_their_names(tmp_path):

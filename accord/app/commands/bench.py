@@ -1,4 +1,4 @@
-"""`accord bench`: the speed of inference and learning on this machine."""
+"""`accord bench`: speed on this machine, and the default model on data that nobody tuned for."""
 
 from pathlib import Path
 from typing import Annotated, cast
@@ -7,7 +7,7 @@ import typer
 
 from accord.app.console import INTERRUPTED, messages, output
 
-bench_app = typer.Typer(help="Measure speed on this machine, compared with other programs.")
+bench_app = typer.Typer(help="Measure speed, and the quality of the defaults, compared with other programs.")
 
 
 @bench_app.command("inference")
@@ -89,3 +89,28 @@ def bench_learning(
         found = sweep_learning(case, lambda line: messages().print(line))
         for path in write_sweep(sweep, row, found):
             messages().print(f"Written to {path}", soft_wrap=True)
+
+
+@bench_app.command("defaults")
+def bench_defaults(
+    task: Annotated[
+        list[str] | None, typer.Option(help="Only these tasks; may be repeated.", show_default="all")
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these: logistic, gcn, sage, default; may be repeated.", show_default="all"),
+    ] = None,
+    seeds: Annotated[str, typer.Option(help="As 0-4 or 0,2.")] = "0-4",
+    out: Annotated[Path, typer.Option(help="Folder of records and table; what it holds is not run again.")] = Path(
+        "runs/bench-defaults"
+    ),
+) -> None:
+    """Compare the default model with plain GNNs and logistic regression on data that nobody tuned for."""
+    from accord.app.commands.reproduce import parse_seeds
+    from accord.bench.defaults import PEERS, TASKS, run_defaults
+
+    def tell(line: str) -> None:
+        messages().print(line, soft_wrap=True, markup=False)
+
+    run_defaults(task or list(TASKS), parse_seeds(seeds), model or [*PEERS, "default"], out, tell=tell)
+    output().print((out / "README.md").read_text(), markup=False, soft_wrap=True)

@@ -1,0 +1,125 @@
+"""Run tasks: peers, our node network and our joint model with default settings; one stored record for each seed."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import torch
+
+from accord._files import write_json, write_text
+from accord.bench.defaults._peers import answers_of, fit_logistic_regression, fit_plain_gnn
+from accord.bench.defaults._tasks import Task, load_task
+from accord.errors import OptionError
+from accord.estimator import NodeClassifier
+from accord.evaluation import NODE, Scores, score_answers
+from accord.experiments import provenance
+
+PEERS = ("logistic", "gcn", "sage")
+TITLES = {"logistic": "logistic", "gcn": "plain GCN", "sage": "plain SAGE", NODE: "our GNN", "spn": "our SPN"}
+MEASURES = {
+    "node_accuracy": "Nodes right, %",
+    "graph_accuracy": "Graphs with every node right, %",
+    "ece": "Calibration error, points",
+}
+
+
+@dataclass(frozen=True)
+class Record:
+    """What came of one model on one task and seed."""
+
+    task: str
+    model: str
+    seed: int
+    scores: dict[str, Scores]  # by part of the model
+    seconds: float
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def run_defaults(
+    tasks: Sequence[str],
+    seeds: Sequence[int],
+    models: Sequence[str],
+    out: Path,
+    parameters: dict[str, Any] | None = None,
+    tell: Callable[[str], None] = print,
+) -> list[Record]:
+    """Run what is not stored yet, store each record as it comes, and write the table.
+
+    Args:
+        tasks: their names.
+        seeds: one run each.
+        models: of `PEERS`, and "default" or another name for `NodeClassifier` with `parameters`.
+        out: folder of the records and the table.
+        parameters: of `NodeClassifier`, where they are not the defaults.
+        tell: called with a line for each record.
+    """
+    path = out / "records.json"
+    records = [Record(**row) for row in json.loads(path.read_text())["records"]] if path.is_file() else []
+    done = {(record.task, record.model, record.seed) for record in records}
+    for name in tasks:
+        for seed in seeds:
+            wanted = [model for model in models if (name, model, seed) not in done]
+            task = load_task(name, seed) if wanted else None
+            for model in wanted:
+                assert task is not None
+                record = run_one(task, model, seed, parameters or {})
+                records.append(record)
+                tell(describe(record))
+                write_json(path, {"records": [asdict(record) for record in records], "provenance": provenance()})
+    write_text(out / "README.md", table(records))
+    return records
+
+
+def run_one(task: Task, model: str, seed: int, parameters: dict[str, Any]) -> Record:
+    """Train one model and score it once on the test graphs."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    begin = time.perf_counter()
+    if model in PEERS:
+        predict = fit_logistic_regression(task) if model == "logistic" else fit_plain_gnn(model, task, seed, device)
+        seconds = time.perf_counter() - begin
+        return Record(task.name, model, seed, score_answers(answers_of(predict, task.test, model)), seconds)
+    classifier = NodeClassifier(seed=seed, num_states=task.num_states, level=task.level, **parameters)
+    classifier.fit(task.train, task.val)
+    seconds = time.perf_counter() - begin
+    details = {"choice": classifier.choice_, "history": classifier.model_.history[-1:]}
+    return Record(task.name, model, seed, score_answers(classifier.answers(task.test)), seconds, details)
+
+
+def describe(record: Record) -> str:
+    """A record in one line."""
+    parts = []
+    for part, scores in record.scores.items():
+        values = [100 * (scores[measure] or 0.0) for measure in MEASURES]
+        parts.append(f"{part} {values[0]:.1f}/{values[1]:.1f}/{values[2]:.1f}")
+    return f"{record.task:18s} {record.model:12s} seed {record.seed}: {'  '.join(parts)}  {record.seconds:.1f} s"
+
+
+def table(records: Sequence[Record]) -> str:
+    """Markdown: one table for each measure, a row for each task, mean and deviation over seeds."""
+    if not records:
+        raise OptionError("bench defaults: there is no record to show. Choose at least one task, seed and model.")
+    columns = list(dict.fromkeys((record.model, part) for record in records for part in record.scores))
+    text = ["# Defaults on data that nobody tuned for", "", "Written by `accord bench defaults`."]
+    for measure, title in MEASURES.items():
+        text += ["", f"## {title}", "", "| task | " + " | ".join(_title(*column) for column in columns) + " |"]
+        text.append("|" + "---|" * (len(columns) + 1))
+        for task in dict.fromkeys(record.task for record in records):
+            cells = [_cell(records, task, *column, measure) for column in columns]
+            text.append(f"| {task} | " + " | ".join(cells) + " |")
+    return "\n".join(text) + "\n"
+
+
+def _title(model: str, part: str) -> str:
+    return TITLES[model] if model in PEERS else f"{model}: {TITLES.get(part, part)}"
+
+
+def _cell(records: Sequence[Record], task: str, model: str, part: str, measure: str) -> str:
+    found = [r.scores[part][measure] for r in records if (r.task, r.model) == (task, model) and part in r.scores]
+    values = [100 * value for value in found if value is not None]
+    if not values:
+        return "-"
+    return f"{mean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")

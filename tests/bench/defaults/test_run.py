@@ -1,0 +1,82 @@
+import json
+
+import pytest
+import torch
+from command_line import call, make_graph, refused
+
+from accord.bench.defaults import Record, Task, _run, load_task, run_defaults, table
+from accord.bench.defaults._peers import fit_logistic_regression, fit_plain_gnn
+from accord.errors import OptionError
+from accord.evaluation import node_accuracy
+
+SMALL = Task("small", tuple([make_graph(10 * split + n) for n in range(9)] for split in range(3)), 3, "graph")
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(_run, "load_task", lambda name, seed: SMALL)
+
+
+def test_records_are_kept_and_not_run_again(small, tmp_path):
+    told = []
+    first = run_defaults(["small"], [0], ["logistic", "sage"], tmp_path, tell=told.append)
+    assert [(record.model, record.seed) for record in first] == [("logistic", 0), ("sage", 0)] and len(told) == 2
+    quick = {"encoder": "mlp", "max_epochs": 3, "accelerator": "cpu"}
+    second = run_defaults(["small"], [0], ["logistic", "default"], tmp_path, quick, told.append)
+    assert second[:2] == first and len(told) == 3
+    assert set(second[2].scores) == {"gnn", "edge", "spn"}
+    stored = json.loads((tmp_path / "records.json").read_text())
+    assert [Record(**row) for row in stored["records"]] == second and "commit" in stored["provenance"]
+    text = (tmp_path / "README.md").read_text()
+    assert text == table(second)
+    for word in ("plain SAGE", "default: our SPN", "Calibration error", "| small |"):
+        assert word in text, word
+
+
+@pytest.mark.parametrize("name", ["logistic", "gcn", "sage"])
+def test_peers_learn(name):
+    cpu = torch.device("cpu")
+    predict = fit_logistic_regression(SMALL) if name == "logistic" else fit_plain_gnn(name, SMALL, 0, cpu)
+    probabilities = predict(SMALL.test)
+    truth = torch.cat([graph.y for graph in SMALL.test])
+    torch.testing.assert_close(probabilities.sum(-1), torch.ones(len(truth)))
+    assert float(node_accuracy(probabilities.argmax(-1), truth)) > 0.6  # a third by chance
+
+
+def test_digits_need_no_file():
+    task = load_task("digits", 0)
+    assert [len(split) for split in task.splits] == [200, 100, 200] and task.num_states == 10
+
+
+@pytest.mark.data("own_chameleon.npz")
+@pytest.mark.parametrize("form", ["parts", "egos"])
+def test_splits_of_one_graph_share_no_node(form):
+    task = load_task(f"chameleon-{form}", 1)
+    rows = [{tuple(row.nonzero().flatten().tolist()) for graph in split for row in graph.x} for split in task.splits]
+    # Pages may have equal words, but hardly any two have the same thirty.
+    long = [{row for row in split if len(row) > 30} for split in rows]
+    assert long[0] and not long[0] & long[2] and not long[0] & long[1]
+    again = load_task(f"chameleon-{form}", 1)
+    assert all(torch.equal(a.x, b.x) for a, b in zip(task.test, again.test, strict=True))
+    assert len(task.train) == {"parts": 1, "egos": 200}[form]
+
+
+@pytest.mark.data("ocr_letters.npz")
+def test_letters_are_chains_in_reading_order():
+    task = load_task("letters", 0)
+    word = task.train[0]
+    assert torch.equal(
+        word.edge_index, torch.stack([torch.arange(word.num_nodes - 1), torch.arange(1, word.num_nodes)])
+    )
+    assert word.x.shape[1] == 128 and set(word.x.unique().tolist()) <= {0.0, 1.0}
+
+
+def test_unknown_tasks_are_refused(tmp_path):
+    with pytest.raises(OptionError, match="no task 'cats'.*photo-parts"):
+        load_task("cats", 0)
+    assert "no task 'cats'" in refused("bench", "defaults", "--task", "cats", "--out", tmp_path)
+
+
+def test_the_command_writes_the_table(small, tmp_path):
+    result = call("bench", "defaults", "--task", "small", "--model", "logistic", "--seeds", "0", "--out", tmp_path)
+    assert result.exit_code == 0 and "Nodes right" in result.stdout and "small" in result.stderr

@@ -2,7 +2,15 @@
 
 from pathlib import Path
 
-from accord.datasets import Benchmark, list_benchmarks, load_benchmark, make_digits, read_folder, resolve_benchmark
+from accord.datasets import (
+    Benchmark,
+    FolderBenchmark,
+    list_benchmarks,
+    load_benchmark,
+    make_digits,
+    read_folder,
+    resolve_benchmark,
+)
 from accord.errors import DataNotFoundError, OptionError
 
 DIGITS = "digits"
@@ -28,5 +36,9 @@ def load_data(name: str, seed: int = 0) -> Benchmark:
 
 
 def benchmark_name(data: Benchmark) -> str | None:
-    """The name under which presets may have values for these graphs; None if they are no listed benchmark."""
-    return data.name if any(row.name == data.name for row in list_benchmarks()) else None
+    """The name under which presets may have values for these graphs; None if they are no listed benchmark.
+
+    A folder is never one, even if it has the name of one.
+    """
+    listed = any(row.name == data.name for row in list_benchmarks())
+    return data.name if listed and not isinstance(data, FolderBenchmark) else None

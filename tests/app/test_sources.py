@@ -1,6 +1,8 @@
 import pytest
 from command_line import make_data
 
+from accord.app.commands.fit import build_model
+from accord.app.settings import FitSettings
 from accord.app.sources import benchmark_name, load_data
 from accord.datasets import make_digits
 from accord.errors import DataNotFoundError
@@ -20,6 +22,12 @@ def test_digits_are_made_from_the_seed(monkeypatch):
     )
     assert benchmark_name(load_data("Digits", seed=3)) is None
     assert seeds == [3]
+
+
+def test_a_folder_with_the_name_of_a_benchmark_is_no_benchmark(tmp_path):
+    data = load_data(str(make_data(tmp_path / "ppi-1", train=2, val=1, test=1)))
+    assert benchmark_name(data) is None
+    assert build_model(data, FitSettings()).resolve_features() == "raw"
 
 
 @pytest.mark.data("planetoid_cora.npz")

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from rich.console import Console
 
+from accord._files import replacing
 from accord._version import library_versions
 from accord.app.commands.report import write_report
 from accord.app.progress import TrainingProgress
@@ -137,7 +138,8 @@ def train(model: NodeClassifier, data: Benchmark, run: Run, console: Console) ->
         model.fit(data.train, data.val or None, folder=run.path, report=progress)
     seen = node_ids(data.train)
     if seen is not None:
-        np.savez(run.path / SEEN_NODES_FILE, node_id=seen.unique().numpy())
+        with replacing(run.path / SEEN_NODES_FILE) as beside, beside.open("wb") as file:
+            np.savez(file, node_id=seen.unique().numpy())
     model.save(run.path)
 
 

@@ -51,6 +51,9 @@ def options_of_all_commands(
 
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that `accord fit` wrote.")]
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run folder, or a folder that NodeClassifier.save wrote.")
+]
 
 
 @app.command()
@@ -143,9 +146,7 @@ def fit(
 
 @app.command()
 def predict(
-    run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="A run folder, or a folder that NodeClassifier.save wrote.")
-    ],
+    run: ModelArgument,
     graph: Annotated[
         Path, typer.Argument(metavar="GRAPH", help="A graph, or a folder of graphs, as for `accord fit`.")
     ],
@@ -168,7 +169,7 @@ def predict(
 
 @app.command()
 def evaluate(
-    run: RunArgument,
+    run: ModelArgument,
     data: Annotated[
         str, typer.Argument(metavar="DATA", help="As for `accord fit`, or a labelled graph or folder of graphs.")
     ],
@@ -178,14 +179,12 @@ def evaluate(
     """Score a trained model and its parts on labelled graphs."""
     from accord._files import write_json
     from accord.app.commands.evaluate import evaluate_run
-    from accord.app.runs import RESULTS_FILE, open_run
-    from accord.app.scores import part_titles, score_table
+    from accord.app.runs import open_model
+    from accord.app.scores import score_table
 
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)  # before the work, so that a bad path is refused early
-    opened = open_run(run)
-    scores, count = evaluate_run(opened, data, split)
-    titles = part_titles(opened.config["settings"]["method"]) | (opened.read(RESULTS_FILE) or {}).get("titles", {})
+    scores, titles, count = evaluate_run(open_model(run), data, split)
     output().print(score_table(scores, f"{Path(data).name}: {count} graph{'s' if count != 1 else ''}", titles))
     if out is not None:
         write_json(out, scores)

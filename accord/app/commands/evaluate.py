@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from accord.app.runs import SEEN_NODES_FILE, Run
+from accord.app.runs import RESULTS_FILE, SEEN_NODES_FILE, Run
+from accord.app.scores import part_titles
 from accord.app.sources import load_data
 from accord.datasets import read_graphs
 from accord.errors import DataNotFoundError, GraphError, OptionError
@@ -17,26 +18,27 @@ from accord.evaluation import Scores, node_ids, score_answers
 SPLITS = ("train", "val", "test")
 
 
-def evaluate_run(run: Run, data: str, split: str = "test") -> tuple[dict[str, Scores], int]:
-    """Scores of each part of the model, and the number of graphs.
+def evaluate_run(run: Run, data: str, split: str = "test") -> tuple[dict[str, Scores], dict[str, str], int]:
+    """Scores of each part of the model, the titles of the parts, and the number of graphs.
 
     Args:
-        run: a finished run.
+        run: a finished run, or the folder of a saved model.
         data: a benchmark, "digits", a data folder, a folder of graphs, or one graph.
         split: which part of a benchmark or data folder.
     """
     if split not in SPLITS:
         raise OptionError(f"--split {split!r} is unknown. Choose one of {', '.join(SPLITS)}.")
     model = NodeClassifier.load(run.path)
-    graphs = load_graphs(run, model, data, split)
-    return score_answers(model.answers(graphs), _unseen(run, graphs)), len(graphs)
+    graphs = load_graphs(model, data, split)
+    titles = part_titles(model.method) | (run.read(RESULTS_FILE) or {}).get("titles", {})
+    return score_answers(model.answers(graphs), _unseen(run, graphs)), titles, len(graphs)
 
 
-def load_graphs(run: Run, model: NodeClassifier, data: str, split: str) -> list[Data]:
+def load_graphs(model: NodeClassifier, data: str, split: str) -> list[Data]:
     """Load the graphs of DATA, with raw features and labels numbered as in training."""
     path = Path(data)
     if not path.exists() and not path.suffix:
-        graphs: list[Data] = getattr(load_data(data, run.config["settings"]["seed"]), split)
+        graphs: list[Data] = getattr(load_data(data, model.seed), split)
         return graphs
     if (path / "train").is_dir() or (path / split).is_dir():
         path = path / split

@@ -22,6 +22,17 @@ def test_the_test_split_gives_the_scores_of_the_run(trained, data_folder, tmp_pa
         assert scores["spn"][f"{level}_accuracy"] == pytest.approx(model.score(graphs, level))
 
 
+def test_a_saved_model_is_scored_like_its_run(trained, data_folder, tmp_path):
+    NodeClassifier.load(trained).save(tmp_path / "saved")
+    for data in (data_folder, data_folder / "test" / "g01.npz"):
+        for name, folder in (("run", trained), ("saved", tmp_path / "saved")):
+            assert call("evaluate", folder, data, "--out", tmp_path / f"{name}.json").exit_code == 0
+        of_run, of_saved = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("run", "saved"))
+        for part in of_run.values():
+            part.pop("unseen_accuracy", None)  # only a run keeps which nodes were in training
+        assert of_saved == of_run
+
+
 @pytest.mark.parametrize("split", ["train", "val"])
 def test_a_split_equals_its_folder(trained, data_folder, split):
     by_split = call("evaluate", trained, data_folder, "--split", split)

@@ -221,12 +221,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         whole = GraphBatch.collate(graphs)
         if whole.y is not None:
             check_truth(whole, self.shape_, "answers")
+        residuals = [answer.residual for piece in pieces for answer in piece.values() if answer.residual is not None]
         return Answers(
             whole.topology,
             None if whole.y is None else self.replicas_.targets(whole.y),
             {name: torch.cat([piece[name].labels.cpu() for piece in pieces], 1) for name in pieces[0]},
             {name: torch.cat([piece[name].probabilities.cpu() for piece in pieces], 1) for name in pieces[0]},
             self.method if self.method != NODE else None,
+            max(residuals, default=None),
         )
 
     def score(self, graphs: Sequence[Data], level: str | None = None) -> float:

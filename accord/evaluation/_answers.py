@@ -22,6 +22,7 @@ class Answers:
     labels: dict[str, Tensor]  # part -> [tasks, nodes]
     probabilities: dict[str, Tensor]  # part -> [tasks, nodes, states]
     joint: str | None = None  # the part that labels nodes jointly; None where the model is a node network alone
+    residual: float | None = None  # last change of a log-message, if belief propagation did not converge
 
     @property
     def whole(self) -> str:

@@ -35,6 +35,13 @@ class Answer:
 
     labels: Tensor  # [R, nodes]
     probabilities: Tensor  # [R, nodes, states], of each node by itself
+    residual: float | None = None  # last change of a log-message, if belief propagation did not converge
+
+    @classmethod
+    def from_beliefs(cls, labels: Tensor, beliefs: Beliefs) -> "Answer":
+        """Joint labels [R, nodes], and sum-product marginals."""
+        converged = bool(beliefs.converged.all())
+        return cls(labels, beliefs.node.exp(), None if converged else float(beliefs.residual.max()))
 
     @classmethod
     def most_likely(cls, probabilities: Tensor) -> "Answer":

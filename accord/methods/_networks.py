@@ -51,7 +51,7 @@ class PairModel(FieldModel):
         return {
             "gnn": Answer.most_likely(node.softmax(-1)),
             "edge": Answer.most_likely(edge_marginals(edge, batch.topology)),
-            self.method: Answer(self.labels_of(field), self.beliefs_of(field, "sum").node.exp()),
+            self.method: Answer.from_beliefs(self.labels_of(field), self.beliefs_of(field, "sum")),
         }
 
     @torch.no_grad()
@@ -110,7 +110,7 @@ class FlatModel(FieldModel):
         answers = {"gnn": Answer.most_likely(logits.softmax(-1))}
         if self.method not in answers:
             field = flat_field(self.log_probabilities_of(logits, batch), batch.topology)
-            answers[self.method] = Answer(self.labels_of(field), self.beliefs_of(field, "sum").node.exp())
+            answers[self.method] = Answer.from_beliefs(self.labels_of(field), self.beliefs_of(field, "sum"))
         return answers
 
 

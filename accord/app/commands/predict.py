@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from accord._files import write_text
 from accord.app.console import in_command_line_words
 from accord.app.runs import Run
 from accord.datasets import graph_entries, read_graphs
-from accord.errors import GraphError, OptionError
+from accord.errors import ConvergenceWarning, GraphError, OptionError
 from accord.estimator import NodeClassifier
 
 Columns = dict[str, list[Any]]
@@ -40,6 +41,13 @@ def predict_graphs(run: Run, path: Path, marginals: bool = False) -> Columns:
             answers = model.answers([graph])
         except GraphError as error:
             raise GraphError(f"{entry}: {in_command_line_words(error)}") from error
+        if answers.residual is not None:
+            warnings.warn(
+                f"{entry}: belief propagation did not converge (last change of a log-message "
+                f"{answers.residual:.1e}); the probabilities are rough.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         labels, probabilities = answers.labels[answers.whole], answers.probabilities[answers.whole]
         rows = label_columns(graph, model, labels, probabilities, marginals)
         if len(graphs) > 1:

@@ -10,6 +10,8 @@ from torch_geometric.data import Data
 
 from accord.datasets import read_graph, write_graph
 from accord.estimator import NodeClassifier
+from accord.inference import propagate
+from accord.methods import ProxyModel
 
 
 def table(text):
@@ -35,6 +37,15 @@ def test_marginals_as_csv_and_json(trained, data_folder, tmp_path):
     assert sum(rows[0][f"p({name})"] for name in ("apple", "pear", "quince")) == pytest.approx(1, abs=1e-5)
     text = [{key: str(value) for key, value in row.items()} for row in rows]
     assert table((tmp_path / "labels.csv").read_text()) == text
+
+
+@pytest.mark.filterwarnings("always::accord.errors.ConvergenceWarning")
+def test_rough_probabilities_come_with_a_warning(trained, data_folder, monkeypatch):
+    graph = data_folder / "test" / "g01.npz"
+    assert "did not converge" not in call("predict", trained, graph).stderr
+    monkeypatch.setattr(ProxyModel, "beliefs_of", lambda self, field, semiring="sum": propagate(field, max_sweeps=1))
+    result = call("predict", trained, graph)
+    assert result.exit_code == 0 and f"Warning: {graph}: belief propagation did not converge" in result.stderr
 
 
 def test_nodes_have_the_names_of_their_file(trained, tmp_path):

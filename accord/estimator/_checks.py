@@ -14,7 +14,8 @@ from accord.methods import Recipe, Shape
 
 ACCELERATORS = ("auto", "cpu", "cuda")
 FEATURES = ("auto", *TREATMENTS)
-MOST_STATES = 1000  # counted in labels; more must be asked for, since an edge's table grows with their square
+# More states must be set by num_states: an edge's table grows with their square, and a stray label may be the reason.
+MOST_STATES = 1000
 
 
 def check_parameters(given: dict[str, Any]) -> None:

@@ -52,13 +52,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             "smooth" (its predictions smoothed over the graph).
         encoder: "gcn", "sage", "gat", "unet", "gcnii", "mlp", "linear", or an encoder of your own.
         edge_encoder: the same for the edge network; None takes the node network's.
-        level: what to choose by on validation data: "node" accuracy, or "graph" (every node right).
+        level: the accuracy on validation data that decides all choices: of "node"s, or of "graph"s (every node right).
         refine: train the SPN further through its field, by the maximin game.
         max_epochs: None takes the preset's.
         seed: of weights, dropout and held-out graphs.
         preset: "accord" or "paper".
         benchmark: take the preset's recipe and treatment of features for this benchmark.
-        recipe: every choice at once; overrides preset, encoder and benchmark, and refines if it says so.
+        recipe: every choice at once; overrides preset, encoder and benchmark, and includes refinement if it has
+            options for it.
         num_states: how many values a label can take; None counts them in the training labels.
         label_names: names of the states, kept with the model.
         accelerator: "auto", "cpu" or "cuda".
@@ -142,7 +143,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         """Learn from labelled graphs.
 
         Args:
-            graphs: training graphs, with raw features; a single `Data` will do.
+            graphs: training graphs, with raw features; a single `Data` counts as a list of one.
             validation: graphs to choose by; None holds out a fifth of the training graphs, or, of a single graph, a
                 fifth of its labelled nodes.
             folder: where to keep checkpoints; a run that was interrupted continues from there.

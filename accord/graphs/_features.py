@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from accord.errors import GraphError, OptionError
 
 TREATMENTS = ("raw", "row-normalised", "standardised")
-MARK = "feature_treatment"  # attribute of a `Data` whose features have been treated: how
+MARK = "feature_treatment"  # attribute of a `Data` that holds the treatment of its features
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ def common_treatment(graphs: Sequence[Data]) -> FeatureTreatment | None:
     for number, other in enumerate(found):
         if other is not first and (other is None or first is None or not first.equals(other)):
             raise GraphError(
-                f"The features of graph {number} were treated otherwise than those of graph 0. "
+                f"The features of graph {number} have another treatment than those of graph 0. "
                 "Give all graphs with raw features, or all as load_benchmark returns them."
             )
     return first

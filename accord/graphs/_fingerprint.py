@@ -9,7 +9,7 @@ from accord._files import fingerprint
 
 
 def fingerprint_graphs(graphs: Sequence[Data]) -> str:
-    """A code for features, edges, labels and edge attributes of graphs: other numbers give another code."""
+    """A code for features, edges, labels and edge attributes of graphs; it changes if any number does."""
     return fingerprint(part for graph in graphs for part in _parts(graph))
 
 

@@ -95,7 +95,7 @@ def test_graphs_treated_in_different_ways_are_told_apart():
     treated = FeatureTreatment("row-normalised").apply(raw)
     assert common_treatment([raw, raw]) is None
     assert common_treatment([treated, FeatureTreatment("row-normalised").apply(raw)]).name == "row-normalised"
-    with pytest.raises(GraphError, match="graph 1 were treated otherwise"):
+    with pytest.raises(GraphError, match="graph 1 have another treatment"):
         common_treatment([treated, raw])
 
 

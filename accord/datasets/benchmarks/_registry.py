@@ -1,4 +1,4 @@
-"""The benchmarks by name: a table, and the one door that reads it."""
+"""The benchmarks by name: a table, and the functions that look names up in it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -184,7 +184,7 @@ def load_benchmark(name: str, features: str | None = None) -> Benchmark:
 
 
 def _check_labels(splits: Splits, spec: BenchmarkSpec) -> None:
-    """A file with other labels than the table says would fail much later, and oddly."""
+    """Refuse a file whose labels differ from the table; training on it would fail later with an unclear error."""
     for graph in (*splits.train, *splits.val, *splits.test):
         tasks = graph.y.shape[1] if graph.y.dim() == 2 else 1
         low, high = int(graph.y.min()), int(graph.y.max())

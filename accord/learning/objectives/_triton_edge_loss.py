@@ -1,8 +1,8 @@
 """The fused edge loss on the GPU: a program takes one node and a few replicas, and loops over the node's edges.
 
-For edges of which the node is the source it sums losses and gradients of the node's table, for those of which it is the
-target gradients only. Every sum is computed by one program in a fixed order, so all runs give the same bits. An edge's
-softmax is computed twice, which is cheaper than storing it.
+Where the node is an edge's source, the program adds the edge's loss and its gradient at the node's table; where it is
+the target, the gradient only. Every sum is computed by one program in a fixed order, so all runs give the same bits.
+An edge's softmax is computed twice, which is cheaper than storing it.
 """
 
 import math

@@ -59,10 +59,8 @@ def check_graph(graph: object, where: str) -> Data:
 
 def check_graphs(graphs: object, where: str) -> list[Data]:
     """A list of plain graphs; a single one counts as a list of one, a PyG `Batch` as the graphs it is made of."""
-    if isinstance(graphs, Batch):
-        return list(graphs.to_data_list())
     if isinstance(graphs, Data):
-        return [graphs]
+        graphs = [graphs]
     if not isinstance(graphs, Sequence) or isinstance(graphs, str):
         raise InputTypeError(
             f"NodeClassifier.{where}: got a {type(graphs).__name__}; a list of torch_geometric.data.Data is needed."
@@ -70,7 +68,20 @@ def check_graphs(graphs: object, where: str) -> list[Data]:
     if not graphs:
         raise GraphError(f"NodeClassifier.{where}: the list of graphs is empty.")
     checked = [check_graph(graph, where) for graph in graphs]
-    return [part for graph in checked for part in (graph.to_data_list() if isinstance(graph, Batch) else [graph])]
+    return [part for graph in checked for part in _separate(graph, where)]
+
+
+def _separate(graph: Data, where: str) -> list[Data]:
+    """The graphs that a PyG `Batch` is made of; any other graph by itself."""
+    if not isinstance(graph, Batch):
+        return [graph]
+    try:
+        return list(graph.to_data_list())
+    except RuntimeError as error:
+        raise GraphError(
+            f"NodeClassifier.{where}: this Batch cannot be taken apart ({str(error).splitlines()[0]}). Make it with "
+            "Batch.from_data_list, or give the graphs as a list."
+        ) from error
 
 
 def data_shape(

@@ -21,7 +21,7 @@ from accord.estimator._checks import (
     common_feature_names,
     data_shape,
 )
-from accord.estimator._inputs import in_order, portions
+from accord.estimator._inputs import find_label_names, in_order, portions, with_states
 from accord.estimator._saving import read_model, write_model
 from accord.evaluation import NODE, Answers, check_level, metric_for
 from accord.graphs import FeatureTreatment, GraphBatch, common_treatment, fit_treatment
@@ -61,7 +61,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         recipe: every choice at once; overrides preset, encoder and benchmark, and includes refinement if it has
             options for it.
         num_states: how many values a label can take; None counts them in the training labels.
-        label_names: names of the states, kept with the model.
+        label_names: names of the states, kept with the model; None takes those that graphs carry
+            (`Data.label_names`, as `accord.datasets.read_graphs` sets them), sorted. Labels are then matched by name.
         accelerator: "auto", "cpu" or "cuda".
         features: "raw", "row-normalised", "standardised" (by the training nodes), or "auto": the preset's choice for
             the benchmark, else the benchmark's own, else raw.
@@ -69,6 +70,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes:
         treatment_: the fitted treatment of features.
+        label_names_: names of the states, or None where labels are numbers.
         feature_names_: names of the feature columns (`Data.feature_names`), or None.
         classes_: the states, numbered from 0.
     """
@@ -157,7 +159,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         else:
             held_out = check_graphs(validation, "fit: validation")
         self.feature_names_ = common_feature_names([*train, *held_out])
-        self.shape_ = data_shape(train, held_out, self.num_states, self.label_names, self.task_names)
+        self.label_names_ = find_label_names(train) if self.label_names is None else list(self.label_names)
+        train, held_out = ([with_states(graph, self.label_names_) for graph in part] for part in (train, held_out))
+        self.shape_ = data_shape(train, held_out, self.num_states, self.label_names_, self.task_names)
         self.treatment_ = self._fit_treatment(train)
         self.classes_ = torch.arange(self.shape_.num_states).numpy()
         self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
@@ -217,7 +221,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
         Each network runs once a graph. Labels of the graphs, if they have any, come along as the truth.
         """
-        graphs = check_graphs(graphs, "answers")
+        graphs = [with_states(graph, self._names()) for graph in check_graphs(graphs, "answers")]
         pieces = [self.model_.answers(batch) for batch in self._batches(graphs)]
         whole = GraphBatch.collate(graphs)
         if whole.y is not None:
@@ -235,7 +239,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     def score(self, graphs: Sequence[Data], level: str | None = None) -> float:
         """Share of nodes that are right, or at level "graph" of graphs with every node right; tasks are averaged."""
         metric = metric_for(self.level if level is None else level)
-        graphs = check_graphs(graphs, "score")
+        graphs = [with_states(graph, self._names()) for graph in check_graphs(graphs, "score")]
         labels = [self.model_.labels(batch).cpu() for batch in self._batches(graphs)]
         whole = GraphBatch.collate(graphs)
         check_truth(whole, self.shape_, "score")
@@ -274,6 +278,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         each = self.shape_.num_tasks * self.shape_.num_states**2
         return (self.collate(portion) for portion in portions(graphs, each))
 
+    def _names(self) -> list[str] | None:
+        self._check_fitted()
+        return self.label_names_
+
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise InputError("NodeClassifier: this model is not fitted yet. Call fit, or NodeClassifier.load.")
@@ -310,7 +318,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             "recipe": recipe_to_config(self.recipe_),
             "shape": vars(self.shape_),
             "features": {"treatment": self.treatment_.name, "names": self.feature_names_},
-            "labels": {"names": _listed(self.label_names), "tasks": _listed(self.task_names)},
+            "labels": {"names": self.label_names_, "tasks": _listed(self.task_names)},
             "edges": {"directed": self.directed_},
             "choice": self.model_.choice(),
         }
@@ -356,6 +364,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.recipe_ = self.resolve_recipe()
         self.shape_ = Shape(**config["shape"])
         self.feature_names_ = config["features"]["names"]
+        self.label_names_ = config["labels"]["names"]
         fitted = {name: tensors.get(f"features/{name}") for name in ("mean", "deviation")}
         self.treatment_ = FeatureTreatment(config["features"]["treatment"], **fitted)
         self.classes_ = torch.arange(self.shape_.num_states).numpy()

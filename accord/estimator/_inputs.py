@@ -1,7 +1,8 @@
-"""Graphs on their way into a model: columns in the order of training, and portions that fit into memory."""
+"""Graphs on their way into a model: columns and labels as in training, and portions that fit into memory."""
 
 from collections.abc import Iterator, Sequence
 
+import torch
 from torch_geometric.data import Data
 
 from accord.errors import GraphError
@@ -29,6 +30,35 @@ def in_order(graph: Data, names: Sequence[str] | None) -> Data:
     ordered.x = graph.x[:, [column[name] for name in names]]
     ordered.feature_names = list(names)
     return ordered
+
+
+def find_label_names(graphs: Sequence[Data]) -> list[str] | None:
+    """The names of labels that graphs carry (`Data.label_names`), sorted; None where none carries any."""
+    found = {str(name) for graph in graphs for name in graph.get("label_names") or ()}
+    return sorted(found) if found else None
+
+
+def with_states(graph: Data, names: Sequence[str] | None) -> Data:
+    """The graph with its labels numbered as in `names`; labels without names of their own are states already."""
+    own = graph.get("label_names")
+    if own is None or graph.y is None or (names is not None and list(own) == list(names)):
+        return graph
+    if names is None:
+        raise GraphError(
+            f"NodeClassifier: labels of the graph are names ({_listed(own)}), but the model was trained on numbers. "
+            "Give the labels as numbers."
+        )
+    unknown = [own[state] for state in graph.y.unique().tolist() if state >= 0 and own[state] not in names]
+    if unknown:
+        raise GraphError(
+            f"NodeClassifier: the label {unknown[0]!r} is unknown. The model knows {_listed(names)}. Mark labels that "
+            "it cannot know as missing (-1)."
+        )
+    states = torch.tensor([list(names).index(name) if name in names else -1 for name in own] + [-1])
+    renumbered = graph.clone()
+    renumbered.y = states.to(graph.y.device)[graph.y]  # -1, a missing label, picks the last entry
+    renumbered.label_names = list(names)
+    return renumbered
 
 
 def portions(graphs: Sequence[Data], numbers_per_edge: int) -> Iterator[list[Data]]:

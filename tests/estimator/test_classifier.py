@@ -165,6 +165,41 @@ def test_portions_make_no_difference(fitted, monkeypatch):
     assert_close(whole.probabilities["spn"][0][:first], fitted.predict_proba(TEST[0]))
 
 
+def named(graph, names, order):
+    """The same graph, its labels written as names and numbered in another order, as if read from its own file."""
+    used = sorted({names[state] for state in graph.y.tolist()}) if order is None else order
+    y = torch.tensor([used.index(names[state]) for state in graph.y.tolist()])
+    return Data(x=graph.x, edge_index=graph.edge_index, y=y, label_names=used)
+
+
+def test_labels_are_matched_by_name(fitted, tmp_path):
+    names = ["ape", "bee", "cat"]
+    train, val, test = ([named(graph, names, None) for graph in graphs] for graphs in (TRAIN, VAL, TEST))
+    assert any(graph.label_names != names for graph in test)  # each file numbers the names that it has
+    model = classifier().fit(train, val)
+    assert model.label_names_ == names and clone(model).label_names is None
+    model.save(tmp_path)
+    for same in (model, accord.NodeClassifier.load(tmp_path)):
+        assert same.score(test) == same.score(TEST) == fitted.score(TEST)
+        assert torch.equal(same.answers(test).truth, fitted.answers(TEST).truth)
+        assert torch.equal(same.predict(test[0]), fitted.predict(TEST[0]))
+    backwards = [named(graph, names, ["cat", "bee", "ape"]) for graph in TEST]
+    assert model.score(backwards) == fitted.score(TEST)
+    foreign = backwards[0].clone()
+    foreign.y, foreign.label_names = torch.full_like(foreign.y, 2), ["cat", "bee", "dog"]
+    with pytest.raises(GraphError, match="label 'dog' is unknown. The model knows 'ape', 'bee', 'cat'"):
+        model.score([foreign])
+    with pytest.raises(GraphError, match="trained on numbers"):
+        fitted.score(test)
+
+
+def test_a_batch_made_by_hand_is_refused(fitted):
+    graph = TEST[0]
+    batch = Batch(x=graph.x, edge_index=graph.edge_index, batch=torch.zeros(graph.num_nodes, dtype=torch.long))
+    with pytest.raises(GraphError, match="cannot be taken apart.*Batch.from_data_list"):
+        fitted.predict(batch)
+
+
 def skewed(graph):
     """The same graph with features on very different scales."""
     return Data(x=graph.x * torch.tensor([1.0, 50.0, 0.1]) + 3, edge_index=graph.edge_index, y=graph.y)

@@ -59,7 +59,7 @@ def predict_graphs(run: Run, path: Path, marginals: bool = False) -> Columns:
 
 def state_names(model: NodeClassifier) -> list[str]:
     """Names of the states, or their numbers if they have no names."""
-    return list(model.label_names or map(str, range(model.shape_.num_states)))
+    return list(model.label_names_ or map(str, range(model.shape_.num_states)))
 
 
 def label_columns(

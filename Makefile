@@ -7,12 +7,14 @@ READY := .venv/.ready
 
 setup: $(READY)
 
-# Rebuilt only when what is to be installed changes, so a second run starts at once.
+# Rebuilt only when what is to be installed changes, so a second run starts at once. In setuptools' default editable
+# mode, Python started in the folder above takes the checkout itself for a package called accord.
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Accord needs Python 3.10 or newer; set PYTHON=...")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--config-settings editable_mode=compat --editable '.[dev]'
 	@touch $(READY)
 
 demo: $(READY)

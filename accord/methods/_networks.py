@@ -7,6 +7,7 @@ from torch import Tensor
 
 from accord.encoders import ReplicaLinear, Scorer
 from accord.errors import OptionError
+from accord.evaluation import EDGE, NODE
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch, Topology
 from accord.inference import Beliefs, Semiring, propagate
@@ -49,8 +50,8 @@ class PairModel(FieldModel):
         node, edge = self.logits(batch)
         field = self.field_of(node, edge, batch.topology)
         return {
-            "gnn": Answer.most_likely(node.softmax(-1)),
-            "edge": Answer.most_likely(edge_marginals(edge, batch.topology)),
+            NODE: Answer.most_likely(node.softmax(-1)),
+            EDGE: Answer.most_likely(edge_marginals(edge, batch.topology)),
             self.method: Answer.from_beliefs(self.labels_of(field), self.beliefs_of(field, "sum")),
         }
 
@@ -107,7 +108,7 @@ class FlatModel(FieldModel):
     def answers(self, batch: GraphBatch) -> dict[str, Answer]:
         """The node network alone, and what the model makes of its scores."""
         logits = self.node_logits(batch)
-        answers = {"gnn": Answer.most_likely(logits.softmax(-1))}
+        answers = {NODE: Answer.most_likely(logits.softmax(-1))}
         if self.method not in answers:
             field = flat_field(self.log_probabilities_of(logits, batch), batch.topology)
             answers[self.method] = Answer.from_beliefs(self.labels_of(field), self.beliefs_of(field, "sum"))

@@ -33,7 +33,7 @@ VALUES = {
 
 def reorder_tables(monkeypatch):
     for module in (_combination, _grid):
-        monkeypatch.setattr(module, "SEMIRINGS", ("sum", "max"))
+        monkeypatch.setattr(module, "DECODED_FROM", ("sum", "max"))
     monkeypatch.setattr(_smoothing, "CANDIDATES", _smoothing.CANDIDATES[::-1])
     monkeypatch.setattr(_gmnn, "PASSES", (1, 3))
 

@@ -14,7 +14,7 @@ from accord.graphs import Topology
 from accord.inference import Beliefs, Semiring, propagate, spanning_tree_probabilities
 
 SPANNING = 0.0  # stands for the edge probabilities of the uniform spanning tree
-SEMIRINGS: tuple[Semiring, ...] = ("max", "sum")  # labels are decoded jointly from either's beliefs
+DECODED_FROM: tuple[Semiring, ...] = ("max", "sum")  # labels are decoded jointly from either's beliefs
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class FieldChoice:
     node_weight: Tensor  # of the node evidence
     node_share: Tensor  # of the node network's marginals in the normaliser; the rest are the table's own sums
     appearance: Tensor  # of every edge in tree-reweighted propagation; 1 is plain, SPANNING the spanning tree's
-    semiring: Tensor  # position in SEMIRINGS
+    semiring: Tensor  # position in DECODED_FROM
     sweeps: Tensor
     score: Tensor  # on validation data; NaN where nothing was chosen
 
@@ -46,10 +46,10 @@ class FieldChoice:
     def from_config(cls, config: Mapping[str, Sequence[Any]]) -> "FieldChoice":
         """Read what `to_config` wrote."""
         values = {name: list(column) for name, column in config.items()}
-        unknown = [name for name in values["semiring"] if name not in SEMIRINGS]
+        unknown = [name for name in values["semiring"] if name not in DECODED_FROM]
         if unknown:
-            raise InputError(f"The saved semiring {unknown[0]!r} is unknown. Choose one of {', '.join(SEMIRINGS)}.")
-        values["semiring"] = [SEMIRINGS.index(name) for name in values["semiring"]]
+            raise InputError(f"The saved semiring {unknown[0]!r} is unknown. Choose one of {', '.join(DECODED_FROM)}.")
+        values["semiring"] = [DECODED_FROM.index(name) for name in values["semiring"]]
         values["appearance"] = [SPANNING if value == "spanning" else value for value in values["appearance"]]
         values["score"] = [math.nan if value is None else value for value in values["score"]]
         return cls(**{name: torch.tensor(column, dtype=torch.float32) for name, column in values.items()})
@@ -57,7 +57,7 @@ class FieldChoice:
     def to_config(self) -> dict[str, list[Any]]:
         """Plain values for each replica, by field: names for semirings, None for no score. Numbers are exact."""
         values = {name: tensor.tolist() for name, tensor in self.tensors().items()}
-        values["semiring"] = [SEMIRINGS[int(number)] for number in values["semiring"]]
+        values["semiring"] = [DECODED_FROM[int(number)] for number in values["semiring"]]
         values["appearance"] = ["spanning" if value == SPANNING else value for value in values["appearance"]]
         values["sweeps"] = [int(value) for value in values["sweeps"]]
         values["score"] = [None if math.isnan(value) else value for value in values["score"]]
@@ -99,7 +99,7 @@ class FieldChoice:
             alike = bool(mine.all())  # the usual case: nothing needs to be copied
             beliefs = propagate(
                 field if alike else field.with_potentials(*_of_replicas(field, mine)),
-                semiring=SEMIRINGS[number],
+                semiring=DECODED_FROM[number],
                 damping=damping,
                 edge_appearance=appearance if alike else appearance[mine],
                 max_sweeps=sweeps,

@@ -19,7 +19,7 @@ from accord.field import Pseudomarginals
 from accord.graphs import Topology
 from accord.inference import Semiring
 from accord.learning.objectives import rank
-from accord.learning.selection._combination import SEMIRINGS, SPANNING, FieldChoice
+from accord.learning.selection._combination import DECODED_FROM, SPANNING, FieldChoice
 
 CHUNK_BYTES = 2**28  # of edge tables solved at once; the sweeps take a few times as much
 GPU_SHARE = 1 / 64  # of the GPU's memory: a few large kernels are faster than many small ones
@@ -50,7 +50,7 @@ class CombinationGrid:
                 if wrong:
                     raise OptionError(f"CombinationGrid: {name} holds {wrong[0]!r}; numbers from 0 up are needed.")
         unknown: list[object] = [name for name in self.normaliser if name not in NORMALISERS]
-        unknown += [name for name in self.semiring if name not in SEMIRINGS]
+        unknown += [name for name in self.semiring if name not in DECODED_FROM]
         unknown += [value for value in self.appearance if not _is_appearance(value)]
         if unknown:
             raise OptionError(
@@ -67,7 +67,7 @@ class CombinationGrid:
                 self.node_weight,
                 [NORMALISERS[name] for name in self.normaliser],
                 [SPANNING if isinstance(value, str) else value for value in self.appearance],
-                [float(SEMIRINGS.index(name)) for name in self.semiring],
+                [float(DECODED_FROM.index(name)) for name in self.semiring],
                 self.sweeps,
             )
         )

@@ -47,8 +47,12 @@ class GraphBatch:
         return cls(x, structure, _labels(parts, x.device), carried)
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> "GraphBatch":
-        """The same graphs on another device, or with features of another precision."""
-        x = self.x.to(device, dtype)
+        """The same graphs on another device, or with features of another precision.
+
+        Raises:
+            GraphError: a feature or an edge attribute is too large for that precision.
+        """
+        x = _convert(self.x, device, dtype, "GraphBatch.to: x")
         if x is self.x:
             return self
 
@@ -64,7 +68,9 @@ class GraphBatch:
             old.num_graphs,
             old.notes,
         )
-        attributes = None if self.edge_attr is None else self.edge_attr.to(x.device, x.dtype)
+        attributes = self.edge_attr
+        if attributes is not None:
+            attributes = _convert(attributes, x.device, x.dtype, "GraphBatch.to: edge_attr")
         return GraphBatch(x, structure, move(self.y), attributes)
 
     def cached(self, key: Hashable, build: Callable[[], Value]) -> Value:
@@ -127,6 +133,11 @@ def _flatten(graphs: object) -> list[Data]:
             raise InputTypeError(
                 f"{WHERE}: graph {number} is a {type(graph).__name__}, not a torch_geometric.data.Data. "
                 "Build one with Data(x=features, edge_index=edge_index)."
+            )
+        if isinstance(graph, Batch) and not hasattr(graph, "_slice_dict"):
+            raise GraphError(
+                f"{WHERE}: graph {number} is a Batch that does not know the graphs it is made of. Make it with "
+                "Batch.from_data_list(graphs), or pass the graphs themselves."
             )
         parts.extend(graph.to_data_list() if isinstance(graph, Batch) else [graph])
     if not parts:
@@ -245,8 +256,21 @@ def _edge_attributes(parts: list[Data], columns: list[int], x: Tensor) -> Tensor
             )
         if not bool(rows.isfinite().all()):
             raise GraphError(f"{WHERE}: edge_attr of graph {number} has a NaN or infinity. Fill in missing values.")
-        pieces.append(rows.to(x.device, x.dtype))
+        pieces.append(_convert(rows, x.device, x.dtype, f"{WHERE}: edge_attr of graph {number}"))
     return torch.cat(pieces) if pieces else None
+
+
+def _convert(values: Tensor, device: torch.device | str | None, dtype: torch.dtype | None, name: str) -> Tensor:
+    """Finite numbers on another device or in another precision; numbers that become infinite are refused."""
+    converted = values.to(device, dtype)
+    narrower = torch.finfo(converted.dtype).max < torch.finfo(values.dtype).max if values.is_floating_point() else False
+    if narrower and not bool(converted.isfinite().all()):
+        row, column = converted.isinf().nonzero()[0].tolist()
+        raise GraphError(
+            f"{name} holds {float(values[row, column])} in row {row}, column {column}, which is too large for "
+            f"{converted.dtype}. Rescale the column, e.g. by its logarithm."
+        )
+    return converted
 
 
 def _locate(position: int, sizes: list[int]) -> tuple[int, int]:

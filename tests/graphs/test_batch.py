@@ -109,9 +109,27 @@ def bad_x(value):
         ([graph(), graph(y=torch.tensor([0, -2, 1]))], GraphError, "y of graph 1 is -2 at node 1"),
         ([graph(attributes=torch.ones(3, 1)), graph()], GraphError, "graph 1 has edges without edge_attr"),
         ([graph(attributes=torch.ones(2, 1))], GraphError, "edge_attr of graph 0"),
+        (
+            [graph(), bad_x(torch.ones(3, 2).to_sparse())],
+            InputTypeError,
+            "graph 1: x is a sparse_coo tensor",
+        ),
+        ([bad_x(torch.ones(3, 2, device="meta"))], InputTypeError, "graph 0: x is on the meta device"),
+        (
+            [graph(attributes=torch.tensor([[1.0], [1e39], [2.0]], dtype=torch.float64))],
+            GraphError,
+            r"edge_attr of graph 0 holds 1e\+39 in row 1, column 0, which is too large for torch.float32",
+        ),
+        ([Batch(x=torch.ones(3, 2))], GraphError, "graph 0 is a Batch that does not know"),
         ([graph(attributes=torch.full((3, 1), torch.inf))], GraphError, "edge_attr of graph 0 has a NaN"),
     ],
 )
 def test_graphs_that_do_not_fit_together_are_refused(graphs, kind, message):
     with pytest.raises(kind, match=message):
         GraphBatch.collate(graphs)
+
+
+def test_features_that_another_precision_cannot_hold_are_refused():
+    batch = GraphBatch.collate([bad_x(torch.tensor([[1, 2], [3, -1e39], [5, 6]], dtype=torch.float64))])
+    with pytest.raises(GraphError, match=r"GraphBatch.to: x holds -1e\+39 in row 1, column 1, .* torch.float32"):
+        batch.to(dtype=torch.float32)

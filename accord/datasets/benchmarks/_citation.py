@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from accord.datasets._sparse import dense_rows
+from accord.datasets._sparse import SPARSE_ARRAYS, SPARSE_VALUES, dense_rows
 from accord.datasets.benchmarks._benchmark import Splits
 from accord.datasets.benchmarks._fetch import fetch
 from accord.datasets.benchmarks._files import find_file, read_arrays
@@ -59,11 +59,9 @@ def planetoid_file(dataset: str) -> str:
 def _from_file(path: Path) -> CitationNetwork:
     """Read the .npz form: CSR features, labels, arcs, and the nodes of each split."""
     splits = ("train_idx", "val_idx", "test_idx")
-    required = ("x_indptr", "x_indices", "x_shape", "y", "edge_index", *splits)
-    arrays = read_arrays(path, required, optional=("x_data",))
-    tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
-    rows, columns = tensors["x_shape"].tolist()
-    x = dense_rows(tensors["x_indptr"].long(), tensors["x_indices"].long(), tensors.get("x_data"), (rows, columns))
+    arrays = read_arrays(path, (*SPARSE_ARRAYS, "y", "edge_index", *splits), optional=(SPARSE_VALUES,))
+    x = torch.from_numpy(dense_rows(arrays, path.name)).float()
+    tensors = {key: torch.from_numpy(arrays[key]) for key in ("y", "edge_index", *splits)}
     graph = Data(x=x, y=tensors["y"].long(), edge_index=tensors["edge_index"].long())
     train, val, test = (tensors[key].long() for key in splits)
     return CitationNetwork(graph, train, val, test, source=path.name)

@@ -1,13 +1,13 @@
 """Search for benchmark files, and reading of their arrays."""
 
 import os
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from accord._files import cache_folder
+from accord.datasets._archives import read_archive
 from accord.errors import GraphError
 
 
@@ -30,19 +30,11 @@ def read_arrays(path: Path, required: Sequence[str], optional: Sequence[str] = (
         required: names that must be in it.
         optional: names that are read if present.
     """
-    try:
-        # Opened here, because numpy does not close a broken archive.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            missing = [name for name in required if name not in archive.files]
-            if missing:
-                raise GraphError(
-                    f"{path.name}: has no array {', '.join(missing)} (it holds {', '.join(archive.files)}). "
-                    f"It is not the benchmark file of that name: replace or remove {path}."
-                )
-            return {name: archive[name] for name in (*required, *optional) if name in archive.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
-        if isinstance(error, GraphError):
-            raise
+    arrays, held = read_archive(path, (*required, *optional), f"It may be incomplete: replace or remove {path}.")
+    missing = [name for name in required if name not in arrays]
+    if missing:
         raise GraphError(
-            f"{path.name}: cannot be read as an .npz file ({error}). It may be incomplete: replace or remove {path}."
-        ) from error
+            f"{path.name}: has no array {', '.join(missing)} (it holds {', '.join(held)}). "
+            f"It is not the benchmark file of that name: replace or remove {path}."
+        )
+    return arrays

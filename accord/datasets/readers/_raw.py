@@ -1,6 +1,8 @@
 """The arrays of one graph file, and their conversion to a PyG `Data` once the meaning of the labels is known."""
 
+import re
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,9 @@ from accord.graphs._checks import check_edge_index, check_features
 MAX_STATES = 1_000_000  # a larger label is a mistake: an id, or a measurement
 MAX_INTEGER = 2.0**62  # float and int64 both hold it
 SHOWN_NAMES = 12  # names listed in a message
+SHOWN_CHARACTERS = 80  # of a value in a message
+LONGEST_LABEL = 1000  # characters; a longer label is a mistake, such as a quote that is never closed
+NOT_IN_NUMBERS = re.compile(r"[^0-9eE+\-.\s]")  # float() also reads 1_0, inf, nan and digits of other scripts
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +49,7 @@ class RawGraph:
             with_labels: False leaves the labels out.
         """
         where = str(self.path)
-        x = check_features(torch.from_numpy(np.ascontiguousarray(self.x, dtype=np.float32)), len(self.x), where)
+        x = check_features(torch.from_numpy(self._single(self.x, "x")), len(self.x), where)
         index = check_edge_index(torch.from_numpy(np.ascontiguousarray(self.edge_index)), len(x), where)
         data = Data(x=x, edge_index=index)
         if with_labels and self.labels is not None:
@@ -95,7 +100,22 @@ class RawGraph:
             )
         if not np.isfinite(rows).all():
             raise GraphError(f"{self.path}: edge_attr holds a NaN or infinity. Fill in what is missing.")
-        return np.ascontiguousarray(rows, dtype=np.float32)
+        return self._single(rows, "edge_attr")
+
+    def _single(self, values: np.ndarray, name: str) -> np.ndarray:
+        """Numbers [rows, columns] as float32; a finite number that float32 cannot hold is refused."""
+        with np.errstate(over="ignore"):
+            single = np.ascontiguousarray(values, dtype=np.float32)
+        if values.dtype.kind == "f" and values.dtype.itemsize > single.dtype.itemsize:
+            lost = np.isinf(single) & np.isfinite(values)
+            if lost.any():
+                row, column = np.argwhere(lost)[0].tolist()
+                raise GraphError(
+                    f"{self.path}: {name} holds {values[row, column]} in row {row}, column {column}, but numbers are "
+                    f"read as float32, which ends at {np.finfo(np.float32).max:.4g}. Rescale the column, e.g. by its "
+                    "logarithm."
+                )
+        return single
 
     def _check_rows(self, values: np.ndarray, name: str) -> None:
         if values.ndim not in ((1, 2) if name == "labels" else (1,)) or len(values) != len(self.x):
@@ -131,14 +151,32 @@ def whole_numbers(labels: np.ndarray) -> np.ndarray | str:
     distinct, inverse = np.unique(labels, return_inverse=True)
     numbers = []
     for text in distinct:
-        try:
-            number = float(text) if text else -1.0
-        except ValueError:
-            return str(text)
-        if not number.is_integer():
+        number = parse_number(str(text)) if text else -1.0
+        if number is None or not number.is_integer():
             return str(text)
         numbers.append(int(np.clip(number, -MAX_INTEGER, MAX_INTEGER)))
     return np.array(numbers, dtype=np.int64)[inverse].reshape(labels.shape)
+
+
+def parse_number(text: str) -> float | None:
+    """A decimal number as files write it: ASCII digits, no underscores, no names such as inf; None for other text."""
+    if NOT_IN_NUMBERS.search(text):
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def check_label_text(text: str, where: str) -> None:
+    """Refuse text that cannot be stored as a label: numpy drops a NUL at the end, and pads all to the longest."""
+    if "\0" in text:
+        raise GraphError(f"{where}: the label {text[:SHOWN_CHARACTERS]!r} contains a NUL character. Remove it.")
+    if len(text) > LONGEST_LABEL:
+        raise GraphError(
+            f"{where}: the label {text[:SHOWN_CHARACTERS]!r}... has {len(text)} characters, but at most "
+            f"{LONGEST_LABEL} are allowed. Shorten it; in a csv file, look for a quote that is not closed."
+        )
 
 
 def find_label_names(graphs: Sequence[RawGraph]) -> list[str] | None:
@@ -163,10 +201,18 @@ def check_feature_names(names: object, num_features: int, where: str) -> list[st
         raise GraphError(
             f"{where}: there are {len(found)} feature_names for {num_features} features. Give one for each column of x."
         )
-    if len(set(found)) < len(found):
-        repeated = next(name for name in found if found.count(name) > 1)
+    repeated = first_repeated(found)
+    if repeated is not None:
         raise GraphError(f"{where}: the feature name {repeated!r} occurs twice. Rename one of the two.")
+    for name in found:
+        if not name or "\0" in name:
+            raise GraphError(f"{where}: the feature name {name!r} is empty or contains a NUL character. Rename it.")
     return found
+
+
+def first_repeated(names: Sequence[str]) -> str | None:
+    """The first name that occurs more than once."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def list_names(names: Sequence[str]) -> str:

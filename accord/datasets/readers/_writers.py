@@ -10,10 +10,12 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data
 
-from accord.datasets.readers._graphs import FEATURE_NAMES, FORMS, GRAPH_ARRAYS
-from accord.datasets.readers._raw import check_feature_names
+from accord.datasets.readers._arrays import FEATURE_NAMES, GRAPH_ARRAYS
+from accord.datasets.readers._graphs import FORMS
+from accord.datasets.readers._raw import check_feature_names, check_label_text
 from accord.datasets.readers._tables import EDGES_FILE, LABEL_PREFIX, NODES_FILE, is_feature_column
 from accord.errors import GraphError
+from accord.graphs._checks import check_integer, check_tensor
 
 
 def write_graph(graph: Data, path: str | Path, label_names: Sequence[str] | None = None) -> None:
@@ -25,10 +27,11 @@ def write_graph(graph: Data, path: str | Path, label_names: Sequence[str] | None
         label_names: written in place of the state numbers.
     """
     path = Path(path)
-    arrays = {name: graph[name].detach().cpu() for name in GRAPH_ARRAYS if isinstance(graph.get(name), Tensor)}
+    given = {name: graph[name] for name in GRAPH_ARRAYS if isinstance(graph.get(name), Tensor)}
+    arrays = {name: check_tensor(tensor, name, "write_graph").detach().cpu() for name, tensor in given.items()}
     if "x" not in arrays or "edge_index" not in arrays:
         raise GraphError("write_graph: the graph has no x or no edge_index. Set both; edge_index may be empty.")
-    labels = None if "y" not in arrays else _name(arrays["y"].numpy(), label_names)
+    labels = None if "y" not in arrays else _name(check_integer(arrays["y"], "y", "write_graph").numpy(), label_names)
     names = _feature_names(graph)
     if path.suffix == ".npz":
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,6 +57,13 @@ def _feature_names(graph: Data) -> list[str] | None:
 def _name(states: np.ndarray, label_names: Sequence[str] | None) -> np.ndarray:
     if label_names is None:
         return states
+    for name in label_names:
+        check_label_text(name, "write_graph")
+    if states.size and not -1 <= states.min() <= states.max() < len(label_names):
+        raise GraphError(
+            f"write_graph: labels run from {states.min()} to {states.max()}, but there are {len(label_names)} "
+            "label_names. Name each state, numbered from 0; -1 stands for a missing label."
+        )
     table = np.array([*label_names, ""], dtype=np.str_)  # the last entry is for -1, a missing label
     named: np.ndarray = table[states]
     return named
@@ -87,7 +97,7 @@ def _write_tables(
     source, target = arrays["edge_index"].tolist()
     columns = {"source": source, "target": target}
     if "edge_attr" in arrays:
-        attributes = arrays["edge_attr"].reshape(len(source), -1)
+        attributes = arrays["edge_attr"][:, None] if arrays["edge_attr"].dim() == 1 else arrays["edge_attr"]
         columns |= {f"a{column}": attributes[:, column].tolist() for column in range(attributes.shape[1])}
     _write_csv(folder / EDGES_FILE, columns)
 

@@ -1,5 +1,7 @@
 """Graphs as tables: nodes.csv and edges.csv."""
 
+import time
+
 import numpy as np
 import pytest
 from datasets.readers.graph_files import write_npz, write_tables
@@ -61,6 +63,42 @@ BAD_FILES = {
         lambda p: write_tables(p / "g", nodes="id,node_id,a\nu,x,1\n", edges="source,target\n"),
         "hold whole",
     ),
+    "1_0": (
+        lambda p: write_tables(p / "g", nodes="id,a\nu,1\nv,1_0\n"),
+        "line 3: column 'a' holds '1_0', which is not",
+    ),
+    "other digits": (lambda p: write_tables(p / "g", nodes="id,a\nu,\u0661\n"), "line 2: column 'a' holds"),
+    "hexadecimal": (lambda p: write_tables(p / "g", nodes="id,a\nu,0x1p3\n"), "line 2: column 'a' holds '0x1p3'"),
+    "nan": (lambda p: write_tables(p / "g", nodes="id,a\nu,NaN\n"), "'NaN', which is not a finite"),
+    "infinity": (lambda p: write_tables(p / "g", nodes="id,a\nu,-Infinity\n"), "'-Infinity', which is not a finite"),
+    "1e39": (
+        lambda p: write_tables(p / "g", nodes="id,a\nu,1e39\n"),
+        "line 2: .*'1e39', which is too large for float32",
+    ),
+    "1_0 as attribute": (lambda p: write_tables(p / "g", edges="source,target,w\nu,v,1_0\n"), "line 2: column 'w'"),
+    "1_0 as node_id": (
+        lambda p: write_tables(p / "g", nodes="id,node_id,a\nu,1_0,1\n", edges="source,target\n"),
+        "line 2: column 'node_id' holds '1_0', but must hold whole",
+    ),
+    "node_id beyond int64": (
+        lambda p: write_tables(p / "g", nodes=f"id,node_id,a\nu,{2**63},1\n", edges="source,target\n"),
+        "hold whole numbers of int64",
+    ),
+    "node_id of 5,000 digits": (
+        lambda p: write_tables(p / "g", nodes=f"id,node_id,a\nu,{'9' * 5000},1\n", edges="source,target\n"),
+        "hold whole numbers of int64",
+    ),
+    "NUL": (lambda p: write_tables(p / "g", nodes="id,label,a\nu,cat\0,1\n"), "line 2: contains a NUL character"),
+    "open quote": (
+        lambda p: write_tables(p / "g", nodes='id,a,label\nu,1,cat\nv,1,"cat\nw,2,dog\n'),
+        "nodes.csv, line 3: .*cannot be read as csv .*Close every quote",
+    ),
+    "long label": (
+        lambda p: write_tables(p / "g", nodes=f"id,label,a\nu,{'c' * 2000},1\n"),
+        "line 2: .* 2000 characters",
+    ),
+    "huge cell": (lambda p: write_tables(p / "g", nodes=f"id,a\nu,{'1' * 200_000}\n"), "line 2: .*field larger"),
+    "unnamed column": (lambda p: write_tables(p / "g", nodes=",id,a\n0,u,1\n"), "line 1: column 1 has no name"),
     "latin-1": (
         lambda p: (write_tables(p / "g"), (p / "g/nodes.csv").write_bytes(b"id,a\n\xff,1\n"), p / "g")[2],
         "UTF-8",
@@ -81,3 +119,28 @@ def test_the_error_names_an_unknown_label_and_its_line(tmp_path):
         read_graph(write_tables(tmp_path / "g"), ["cat", "eel"])
     with pytest.raises(GraphError, match="node 2: the label is 3, but there are states 0 to 1"):
         read_graph(write_npz(tmp_path / "g.npz", y=np.array([0, 1, 3])), ["cat", "eel"])
+
+
+def test_text_that_only_python_reads_as_a_number_is_a_name(tmp_path):
+    folder = write_tables(tmp_path / "g", "id,label,a\nu,1_0,0\nv,10,0\nw,\u0661,0\n")
+    assert read_graph(folder).label_names == ["10", "1_0", "\u0661"]
+
+
+def test_ends_of_lines_byte_order_marks_and_quoted_newlines(tmp_path):
+    folder = write_tables(tmp_path / "g")
+    nodes = 'id,label,a\r\n"u\r\nv",cat,1\r\nw,dog, +2.5E-1 \r\n'
+    (folder / "nodes.csv").write_bytes(b"\xef\xbb\xbf" + nodes.encode())
+    (folder / "edges.csv").write_bytes(b'source,target\r\nw,"u\r\nv"\r\n')
+    read = read_graph(folder)
+    assert read.node_names == ["u\r\nv", "w"] and read.x.tolist() == [[1], [0.25]]
+    assert read.edge_index.tolist() == [[1], [0]]
+
+
+def test_many_columns_take_linear_time(tmp_path):
+    """With a search for each column, this took a minute and a half."""
+    names = [f"c{number}" for number in range(50_000)]
+    nodes = f"id,{','.join(names)}\nu,{','.join(['0.5'] * len(names))}\n"
+    folder = write_tables(tmp_path / "g", nodes, "source,target\n")
+    start = time.process_time()
+    assert read_graph(folder).feature_names == names
+    assert time.process_time() - start < 5

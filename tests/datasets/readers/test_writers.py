@@ -6,7 +6,7 @@ from datasets.readers.graph_files import graph
 from torch_geometric.data import Data
 
 from accord.datasets import read_graph, write_graph
-from accord.errors import GraphError
+from accord.errors import AccordError, GraphError
 
 
 @pytest.mark.parametrize("name", ["g.npz", "g.json", "g"])
@@ -36,3 +36,27 @@ def test_writing_needs_a_known_suffix_and_a_complete_graph(tmp_path):
         write_graph(graph(), tmp_path / "g.gml")
     with pytest.raises(GraphError, match="no x or no edge_index"):
         write_graph(Data(x=torch.ones(1, 1)), tmp_path / "g.npz")
+
+
+@pytest.mark.parametrize(
+    ("broken", "names", "message"),
+    [
+        (graph((0, -2, 1)), ["a", "b"], "labels run from -2 to 1, but there are 2 label_names"),
+        (graph((0, 2, 1)), ["a", "b"], "labels run from 0 to 2, but there are 2 label_names"),
+        (graph((0, 1, 1)), ["a", "a\0"], "NUL"),
+        (graph((0.5, 1.0, 1.0)), None, "y has dtype torch.float32"),
+        (Data(x=torch.ones(3, 1).to_sparse(), edge_index=graph().edge_index), None, "x is a sparse_coo tensor"),
+        (Data(x=torch.ones(3, 1, device="meta"), edge_index=graph().edge_index), None, "x is on the meta device"),
+    ],
+)
+def test_writing_refuses_what_could_not_be_read_back(tmp_path, broken, names, message):
+    with pytest.raises(AccordError, match=f"write_graph: .*{message}"):
+        write_graph(broken, tmp_path / "g.npz", names)
+    assert not (tmp_path / "g.npz").exists()
+
+
+@pytest.mark.parametrize("name", ["g.npz", "g.json", "g"])
+def test_attributes_of_no_edges_are_written(tmp_path, name):
+    empty = Data(x=torch.ones(2, 1), edge_index=torch.empty(2, 0, dtype=torch.long), edge_attr=torch.empty(0, 2))
+    write_graph(empty, tmp_path / name)
+    assert read_graph(tmp_path / name).edge_attr.shape[0] == 0

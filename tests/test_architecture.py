@@ -33,7 +33,17 @@ LAYERS = [
     "app",
 ]
 CORE = LAYERS[: LAYERS.index("estimator")]
-CORE_PACKAGES = {"torch", "torch_geometric", "numpy", "scipy", "lightning", "torchmetrics", "safetensors", "triton"}
+CORE_PACKAGES = {
+    "torch",
+    "torch_geometric",
+    "numpy",
+    "scipy",
+    "lightning",
+    "torchmetrics",
+    "safetensors",
+    "filelock",
+    "triton",
+}
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import Tensor
 from torch_geometric.data import Data
 
+from accord._files import locked
 from accord.encoders import EncoderSpec
 from accord.errors import AccordError, ConvergenceWarning, GraphError, InputError, OptionError
 from accord.estimator._checks import (
@@ -21,12 +23,13 @@ from accord.estimator._checks import (
     common_feature_names,
     data_shape,
 )
-from accord.estimator._inputs import find_label_names, in_order, portions, with_states
-from accord.estimator._saving import read_model, write_model
+from accord.estimator._inputs import find_label_names, in_order, portions, trainable, with_states
+from accord.estimator._saving import WEIGHTS, read_model, write_model
 from accord.evaluation import NODE, Answers, check_level, metric_for
 from accord.graphs import FeatureTreatment, GraphBatch, common_treatment, fit_treatment
 from accord.inference import Beliefs
 from accord.learning import RefinementOptions, Replicas, Report, TrainingRun, hold_out
+from accord.learning.training import check_tensors, usual_torch
 from accord.methods import (
     METHODS,
     Method,
@@ -148,9 +151,18 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             graphs: training graphs, with raw features; a single `Data` counts as a list of one.
             validation: graphs to choose by; None holds out a fifth of the training graphs, or, of a single graph, a
                 fifth of its labelled nodes.
-            folder: where to keep checkpoints; a run that was interrupted continues from there.
+            folder: where to keep checkpoints; a run that was interrupted continues from there. It is locked: a second
+                process that trains in it is refused.
             report: called with a row of numbers at every evaluation on validation data.
+
+        Gradients are recorded and weights are float32 whatever torch is set to (`torch.no_grad`, default type).
         """
+        with usual_torch(), nullcontext() if folder is None else locked(Path(folder)):
+            return self._fit(graphs, validation, None if folder is None else Path(folder), report)
+
+    def _fit(
+        self, graphs: Sequence[Data], validation: Sequence[Data] | None, folder: Path | None, report: Report | None
+    ) -> "NodeClassifier":
         train = check_graphs(graphs, "fit")
         self.recipe_ = self.resolve_recipe()
         GraphBatch.collate(train)  # refuses graphs that cannot be used before any are held out
@@ -165,8 +177,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.treatment_ = self._fit_treatment(train)
         self.classes_ = torch.arange(self.shape_.num_states).numpy()
         self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
-        train, held_out = ([self.treatment_.apply(graph) for graph in part] for part in (train, held_out))
-        run = TrainingRun(train, held_out, None if folder is None else Path(folder), report)
+        train, held_out = ([trainable(self.treatment_.apply(graph)) for graph in part] for part in (train, held_out))
+        run = TrainingRun(train, held_out, folder, report)
         self.model_ = self._method().fit(run, self.shape_, self.replicas_)
         return self
 
@@ -327,8 +339,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     @classmethod
     def load(cls, folder: str | Path, accelerator: str = "cpu") -> "NodeClassifier":
         """Read a model that `save` wrote, for use on the CPU or (accelerator "cuda") a GPU."""
-        tensors, config = read_model(Path(folder))
         try:
+            tensors, config = read_model(Path(folder))
             recipe = recipe_from_config(config["recipe"])
             loaded = cls(
                 method=config["method"],
@@ -347,8 +359,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 features=config["features"]["treatment"],
                 task_names=config["labels"]["tasks"],
             )
-            loaded._restore(tensors, config)
-        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            with usual_torch():
+                loaded._restore(Path(folder), tensors, config)
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
             if isinstance(error, AccordError):
                 raise
             raise InputError(
@@ -359,8 +372,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             loaded.model_.to(torch.device("cuda"))
         return loaded
 
-    def _restore(self, tensors: dict[str, Tensor], config: dict[str, Any]) -> None:
-        """Take over what was learned."""
+    def _restore(self, folder: Path, tensors: dict[str, Tensor], config: dict[str, Any]) -> None:
+        """Take over what was learned, if names, shapes and types of all tensors are those of the model."""
         self.recipe_ = self.resolve_recipe()
         self.shape_ = Shape(**config["shape"])
         self.feature_names_ = config["features"]["names"]
@@ -369,6 +382,12 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.treatment_ = FeatureTreatment(config["features"]["treatment"], **fitted)
         self.classes_ = torch.arange(self.shape_.num_states).numpy()
         self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
+        with torch.device("meta"):  # sizes without memory
+            needed = self._method().build(self.shape_, self.replicas_).tensors()
+        if self.treatment_.name == "standardised":
+            column = torch.empty(self.shape_.num_features, dtype=torch.float64, device="meta")
+            needed |= {"features/mean": column, "features/deviation": column}
+        check_tensors(folder / WEIGHTS, tensors, needed)
         self.model_ = self._method().build(self.shape_, self.replicas_)
         self.model_.load(tensors, config["choice"])
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.errors import GraphError
@@ -59,6 +60,12 @@ def with_states(graph: Data, names: Sequence[str] | None) -> Data:
     renumbered.y = states.to(graph.y.device)[graph.y]  # -1, a missing label, picks the last entry
     renumbered.label_names = list(names)
     return renumbered
+
+
+def trainable(graph: Data) -> Data:
+    """The graph, or a copy if autograd cannot use its tensors because they were made in `torch.inference_mode`."""
+    made_without_autograd = any(isinstance(value, Tensor) and value.is_inference() for _, value in graph)
+    return graph.clone() if made_without_autograd else graph
 
 
 def portions(graphs: Sequence[Data], numbers_per_edge: int) -> Iterator[list[Data]]:

@@ -1,5 +1,9 @@
 """Models on disk: weights as safetensors, everything else as json, and a card for people.
 
+model.json holds the SHA-256 checksum of the weights file (`files`) and one of its own other keys (`sha256`); both are
+checked when a model is read. Models without checksums, of earlier versions, are read unchecked. The card has none,
+because people may edit it.
+
 Format 2 and all later ones stay readable. What later versions add is a new key with a default for older files; the
 format is raised only where the meaning of a key changes, and then `read_model` converts what older versions wrote.
 """
@@ -11,25 +15,31 @@ from typing import Any
 
 from torch import Tensor
 
-from accord._files import write_text
+from accord._files import check_seal, file_checksum, sealed, write_text
 from accord._version import library_versions
 from accord.errors import DataNotFoundError, InputError
 from accord.learning.training import read_checkpoint, write_checkpoint
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "model.json", "README.md"
 FORMAT = 2  # 1, of versions before 0.2, did not keep the treatment of features
+FILES = "files"  # key of model.json: checksums of the other files, by name
+SIZES = {"num_features": 1, "num_states": 1, "num_tasks": 1, "edge_attributes": 0}  # and the least of each
+NETWORKS = ("encoder", "edge_encoder", "label_encoder", "scorer")  # keys of a recipe
+DEPTHS = ("layers", "depth")  # options of a network: each layer has tensors of its own
+FEW = 1000  # sizes up to this take no noticeable time or memory
 
 
 def write_model(folder: Path, tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
     """Write a model into `folder`, each file atomically."""
     full = {"format": FORMAT, "versions": library_versions(), **config}
     write_checkpoint(folder / WEIGHTS, tensors, {"format": FORMAT})
-    write_text(folder / CONFIG, json.dumps(full, indent=2) + "\n")
+    checked = sealed({**full, FILES: {WEIGHTS: file_checksum(folder / WEIGHTS)}})
+    write_text(folder / CONFIG, json.dumps(checked, indent=2) + "\n")
     write_text(folder / CARD, _card(full))
 
 
 def read_model(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Weights and configuration of a model that `write_model` wrote."""
+    """Weights and configuration of a model that `write_model` wrote, checked for damage and for sizes that fit."""
     for name in (WEIGHTS, CONFIG):
         if not (folder / name).is_file():
             raise DataNotFoundError(
@@ -38,12 +48,53 @@ def read_model(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             )
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{folder / CONFIG}: not valid json ({error}). Restore the file or train again.") from error
     if not isinstance(config, dict):
         raise InputError(f"{folder / CONFIG}: not a model's configuration. Restore the file or train again.")
     _check_format(folder, config.get("format"))
-    return read_checkpoint(folder / WEIGHTS).tensors, config
+    check_seal(config, folder / CONFIG)
+    tensors = read_checkpoint(folder / WEIGHTS).tensors
+    files = config.get(FILES, {})
+    if WEIGHTS in files and files[WEIGHTS] != file_checksum(folder / WEIGHTS):
+        raise InputError(
+            f"{folder / WEIGHTS}: is not the file that {CONFIG} belongs to: its checksum differs. Restore both files, "
+            "or train again."
+        )
+    _check_sizes(folder, config, tensors)
+    return tensors, config
+
+
+def _check_sizes(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """Refuse sizes that these weights cannot have, before anything of that size is made."""
+    numbers = sum(tensor.numel() for tensor in tensors.values())
+    rows = max((len(tensor) for tensor in tensors.values() if tensor.dim()), default=0)  # the first axis is the task
+    most = {name: max(FEW, len(tensors)) for name in DEPTHS} | {"num_tasks": max(rows, len(tensors))}
+    found: dict[str, Any] = {f"shape.{name}": config["shape"][name] for name in SIZES}
+    for network in NETWORKS:
+        options = config["recipe"].get(network, {})
+        found |= {f"recipe.{network}.{name}": value for name, value in options.items()}
+    for name, value in found.items():
+        place, _, last = name.rpartition(".")
+        is_size = place == "shape"
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if (is_size and (not whole or value < SIZES[last])) or (whole and value > most.get(last, max(FEW, numbers))):
+            shown = f"{value:.6g}" if whole else repr(value)[:80]
+            raise InputError(
+                f"{folder / CONFIG}: {name} is {shown}, which does not fit the {numbers} numbers in {WEIGHTS}. Restore "
+                "both files, or train again."
+            )
+    shape, labels = config["shape"], config["labels"]
+    named = {
+        "features.names": (config["features"]["names"], shape["num_features"]),
+        "labels.names": (labels["names"], shape["num_states"]),
+        "labels.tasks": (labels["tasks"], shape["num_tasks"]),
+    }
+    for name, (names, count) in named.items():
+        if names is not None and len(names) != count:
+            raise InputError(
+                f"{folder / CONFIG}: {name} has {len(names)} entries for {count}. Restore the file, or train again."
+            )
 
 
 def _check_format(folder: Path, found: object) -> None:

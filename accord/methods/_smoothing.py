@@ -103,4 +103,4 @@ def smooth(probabilities: Tensor, batch: GraphBatch, rounds: int, share: float) 
     columns = probabilities.transpose(0, 1).flatten(1)  # all replicas and states side by side
     spread = LabelPropagation(num_layers=rounds, alpha=share)(columns, torch.stack([arcs.source, arcs.target]))
     mixed: Tensor = spread.view(len(columns), *probabilities.shape[::2]).transpose(0, 1)
-    return mixed
+    return mixed.to(probabilities.dtype)  # PyG computes degrees in torch's default type

@@ -1,14 +1,14 @@
 """How networks are trained: options, replicas, the loop, its checkpoints and its memory."""
 
 from accord.learning.training._adam import ReplicaAdam
-from accord.learning.training._checkpoint import Saved, read_checkpoint, write_checkpoint
+from accord.learning.training._checkpoint import Saved, check_tensors, read_checkpoint, write_checkpoint
 from accord.learning.training._chunks import Job, train_in_chunks
 from accord.learning.training._graphs import hold_out
 from accord.learning.training._loop import Trainer
 from accord.learning.training._options import PartOptions, RefinementOptions, TrainingOptions
 from accord.learning.training._replicas import Replicas, learned
 from accord.learning.training._run import HistoryRow, Report, TrainingRun
-from accord.learning.training._settings import determinism, kept_memory, product_precision
+from accord.learning.training._settings import determinism, kept_memory, product_precision, usual_torch
 from accord.learning.training._update import Objective
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Trainer",
     "TrainingOptions",
     "TrainingRun",
+    "check_tensors",
     "determinism",
     "hold_out",
     "kept_memory",
@@ -31,5 +32,6 @@ __all__ = [
     "product_precision",
     "read_checkpoint",
     "train_in_chunks",
+    "usual_torch",
     "write_checkpoint",
 ]

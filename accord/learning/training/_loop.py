@@ -15,7 +15,14 @@ from accord.encoders import Noise
 from accord.errors import InputError
 from accord.graphs import GraphBatch, fingerprint_graphs
 from accord.learning.training._adam import ReplicaAdam
-from accord.learning.training._checkpoint import flatten_optimiser, read_checkpoint, restore_optimiser, write_checkpoint
+from accord.learning.training._checkpoint import (
+    Saved,
+    check_tensors,
+    flatten_optimiser,
+    read_checkpoint,
+    restore_optimiser,
+    write_checkpoint,
+)
 from accord.learning.training._cuda_graphs import CudaGraphs, Result
 from accord.learning.training._divergence import finite_replicas, forget_momentum, warn_of_divergence
 from accord.learning.training._graphs import Batches, graphs_of_process, training_batches
@@ -266,8 +273,34 @@ class Trainer:
                 f"{self.path}: this checkpoint belongs to a run with other seeds, settings, graphs or networks. "
                 "Choose another folder, or remove the file to start again."
             )
+        try:
+            if saved.values["epoch"] > self.options.max_epochs:
+                raise InputError(
+                    f"{self.path}: this checkpoint has {saved.values['epoch']} epochs, more than the "
+                    f"{self.options.max_epochs} of this run. Choose another folder, or remove the file to start again."
+                )
+            self._restore(self.path, saved)
+        except (KeyError, TypeError, IndexError, RuntimeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                f"{self.path}: this checkpoint is damaged ({type(error).__name__}: {error}). Remove the file to start "
+                "again."
+            ) from error
+
+    def _restore(self, path: Path, saved: Saved) -> None:
+        """Take over the state of a checkpoint."""
+        parts = self.objective.parts
+        states = {name: {"now": learned(part), "best": self.snapshots[name].best} for name, part in parts.items()}
+        needed = {
+            f"{name}/{when}/{key}": value
+            for name, both in states.items()
+            for when, own in both.items()
+            for key, value in own.items()
+        }
+        check_tensors(path, {key: value for key, value in saved.tensors.items() if key in needed}, needed)
         with torch.no_grad():
-            for name, part in self.objective.parts.items():
+            for name, part in parts.items():
                 snapshots, prefix = self.snapshots[name], f"{name}/optimiser/"
                 for key, value in learned(part).items():
                     value.copy_(saved.tensors[f"{name}/now/{key}"])

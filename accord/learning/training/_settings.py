@@ -18,6 +18,23 @@ USUAL = 2**25  # the threshold that glibc reaches by itself; it stops adapting o
 
 
 @contextmanager
+def usual_torch() -> Iterator[None]:
+    """Record gradients and make new tensors float32, whatever the caller has set.
+
+    The default type belongs to the whole process: other threads see float32 during the block.
+    """
+    before = torch.get_default_dtype()
+    if before != torch.float32:
+        torch.set_default_dtype(torch.float32)
+    try:
+        with torch.inference_mode(False), torch.enable_grad():
+            yield
+    finally:
+        if before != torch.float32:
+            torch.set_default_dtype(before)
+
+
+@contextmanager
 def product_precision(precision: str) -> Iterator[None]:
     """With "tf32", let tensor cores multiply float32 numbers rounded to 10 bits of mantissa."""
     before = torch.get_float32_matmul_precision()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -71,6 +72,64 @@ def test_a_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
     with pytest.raises(OSError):
         write_checkpoint(path, {"a": torch.zeros(2)}, {"epoch": 2})
     assert read_checkpoint(path).values == {"epoch": 1} and read_checkpoint(path).tensors["a"].eq(1).all()
+
+
+def test_a_full_disk_leaves_the_old_checkpoint_and_names_it(tmp_path):
+    path = tmp_path / "c.safetensors"
+    write_checkpoint(path, {"a": torch.ones(2)}, {"epoch": 1})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))  # the system refuses longer files
+    try:
+        with pytest.raises(OSError, match="File too large; the file was not written") as caught:
+            write_checkpoint(path, {"a": torch.zeros(2000)}, {"epoch": 2})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.filename == str(path)
+    assert read_checkpoint(path).values == {"epoch": 1} and os.listdir(tmp_path) == ["c.safetensors"]
+
+
+def test_no_flipped_byte_of_a_checkpoint_changes_what_is_read(tmp_path):
+    path = tmp_path / "c.safetensors"
+    tensors = {"a": torch.randn(2, 3), "b": torch.tensor(True), "c": torch.ones(2, dtype=torch.bfloat16)}
+    tensors["none"] = torch.ones(0, 3)
+    write_checkpoint(path, tensors, {"epoch": 1, "history": [{"loss": float("nan")}]})
+    whole, refused = path.read_bytes(), 0
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        try:
+            saved = read_checkpoint(path)
+        except InputError:
+            refused += 1
+            continue
+        # The name of the checksum itself, for instance: nothing else was damaged.
+        same(saved.tensors, tensors, rtol=0, atol=0)
+        assert saved.values["epoch"] == 1 and str(saved.values["history"]) == "[{'loss': nan}]"
+    assert refused > len(whole) - 20
+
+
+def test_checkpoints_that_do_not_fit_the_networks_are_refused(tmp_path):
+    path = tmp_path / "checkpoint.safetensors"
+    fit(with_training(max_epochs=10), folder=tmp_path)
+    saved = read_checkpoint(path)
+    weight = next(name for name in saved.tensors if "/now/" in name)
+    for broken, message in (
+        (torch.ones(1), "float32 .1. instead of float32"),
+        (saved.tensors[weight].long(), "int64 .* instead of float32"),
+        (None, "is missing"),
+    ):
+        tensors = {name: value for name, value in saved.tensors.items() if name != weight}
+        write_checkpoint(path, tensors if broken is None else {**tensors, weight: broken}, saved.values)
+        with pytest.raises(InputError, match=f"tensors do not fit the model .{weight}.*{message}"):
+            fit(folder=tmp_path)
+    write_checkpoint(path, saved.tensors, {key: value for key, value in saved.values.items() if key != "stale"})
+    with pytest.raises(InputError, match="is damaged .KeyError: 'stale'"):
+        fit(folder=tmp_path)
+
+
+def test_a_run_with_fewer_epochs_than_its_checkpoint_is_refused(tmp_path):
+    fit(with_training(max_epochs=10), folder=tmp_path)
+    with pytest.raises(InputError, match="has 10 epochs, more than the 6 of this run"):
+        fit(with_training(max_epochs=6), folder=tmp_path)
 
 
 def test_checkpoints_of_other_data_or_settings_are_refused(tmp_path):

@@ -175,6 +175,9 @@ def locked(folder: Path) -> Iterator[None]:
         return
     from filelock import FileLock, Timeout  # imported here, because few uses of the package lock a folder
 
+    if not os.access(folder, os.W_OK):
+        yield  # nobody can write here, so there is nothing to protect; what needs to write reports its own error
+        return
     path = folder / LOCK_FILE
     holder = _read_holder(path)
     lock = FileLock(path)

@@ -164,7 +164,7 @@ def predict(
         typer.echo(to_csv(columns), nl=False)
         return
     write_columns(columns, out)
-    messages().print(f"{len(columns['node'])} rows written to {out}", soft_wrap=True)
+    messages().print(f"{len(columns['node'])} rows written to {out}", soft_wrap=True, markup=False)
 
 
 @app.command()
@@ -196,7 +196,7 @@ def report(run: RunArgument) -> None:
     from accord.app.commands.report import write_report
     from accord.app.runs import open_run
 
-    output().print(f"Report: {write_report(open_run(run))}", soft_wrap=True)
+    output().print(f"Report: {write_report(open_run(run))}", soft_wrap=True, markup=False)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,12 +16,14 @@ from accord.app.runs import METRICS_FILE
 from accord.learning import HistoryRow
 
 TENSORBOARD_FOLDER = "tensorboard"
+EPOCH = "epoch"  # the first column
 
 
 class MetricsFile:
     """metrics.csv: one row for each evaluation on validation data, written at once.
 
-    A run that continues repeats the evaluations since its last checkpoint; their rows are replaced.
+    A run that continues repeats the evaluations since its last checkpoint; their rows are replaced. Damaged rows are
+    left out until training is complete.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -44,18 +47,35 @@ class MetricsFile:
                 file.write(_text([[row.get(key, math.nan) for key in columns]]))
             self.rows[-1] = {key: row.get(key, math.nan) for key in columns}
 
+    def complete(self, history: Sequence[HistoryRow]) -> None:
+        """Write the rows of a finished training, if rows of the file were damaged or lost."""
+        columns = list(dict.fromkeys(key for row in [*self.rows, *history] for key in row))
+        if _cells(self.rows, columns) != _cells(history, columns):
+            columns = list(dict.fromkeys(key for row in history for key in row))
+            self.rows = [{key: row.get(key, math.nan) for key in columns} for row in history]
+            write_text(self.path, _text([columns, *([*row.values()] for row in self.rows)]))
+
 
 def read_metrics(path: Path) -> list[HistoryRow]:
-    """Read a metrics file: NaN for empty cells, without a last line that was cut off."""
+    """Read a metrics file: NaN for empty cells, without lines that are damaged or cut off."""
     if not path.is_file():
         return []
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = list(csv.reader(file))
-    rows = []
+    lines = [line.split(",") for line in path.read_text(encoding="utf-8", errors="replace").splitlines()]
+    if not lines or EPOCH not in lines[0] or len(set(lines[0])) < len(lines[0]):
+        return []
+    rows: list[HistoryRow] = []
     for line in lines[1:]:
-        if len(line) == len(lines[0]):
-            rows.append({key: float(cell) if cell else math.nan for key, cell in zip(lines[0], line, strict=True)})
+        try:
+            row = {key: float(cell) if cell else math.nan for key, cell in zip(lines[0], line, strict=True)}
+        except ValueError:
+            continue
+        if math.isfinite(row[EPOCH]) and (not rows or row[EPOCH] > rows[-1][EPOCH]):
+            rows.append(row)
     return rows
+
+
+def _cells(rows: Sequence[HistoryRow], columns: Sequence[str]) -> list[list[Any]]:
+    return [[_cell(row.get(key, math.nan)) for key in columns] for row in rows]
 
 
 def _text(lines: list[list[Any]]) -> str:

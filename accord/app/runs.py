@@ -1,13 +1,14 @@
 """Run folders: their files, and whether a run can be started or continued in a folder."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accord._files import write_json
-from accord.errors import DataNotFoundError, InputError
+from accord._files import check_seal, is_leftover, remove_leftovers, sealed, write_json
+from accord.errors import AccordError, DataNotFoundError, InputError
 
 CONFIG_FILE, RESULTS_FILE, METRICS_FILE, CASES_FILE = "config.json", "results.json", "metrics.csv", "cases.json"
 CURVES_FILE, REPORT_FILE, CARD_FILE = "curves.png", "report.html", "README.md"
@@ -16,6 +17,13 @@ SEEN_NODES_FILE = "seen_nodes.npz"
 # May differ when a run continues: the device changes only speed and rounding, and data may have moved.
 MAY_DIFFER = ("versions", "settings.accelerator", "recipe.training.accelerator", "data.name", "data.source")
 SHOWN_DIFFERENCES = 4
+# What commands read of config.json.
+NEEDED: dict[str, tuple[str, ...]] = {
+    "settings": ("method", "seed", "level"),
+    "recipe": ("encoder",),
+    "data": ("name", "source", "graphs", "num_states"),
+    "versions": (),
+}
 
 
 @dataclass(frozen=True)
@@ -33,20 +41,39 @@ class Run:
     def read(self, name: str) -> Any:
         """The content of one of the run's json files; None if there is no such file."""
         path = self.path / name
-        return read_json(path) if path.is_file() else None
+        value = read_json(path) if path.is_file() else None
+        if isinstance(value, dict):
+            check_seal(value, path)
+        return value
 
     def write(self, name: str, value: Any) -> None:
-        """Write one of the run's json files, atomically."""
-        write_json(self.path / name, value)
+        """Write one of the run's json files, atomically; results get a checksum, so that damage is found."""
+        write_json(self.path / name, sealed(value) if name == RESULTS_FILE else value)
+
+
+def is_empty(path: Path) -> bool:
+    """Whether a folder contains nothing but a lock and what killed writes left."""
+    return all(is_leftover(entry) for entry in path.iterdir())
+
+
+def check_place(path: Path) -> None:
+    """Refuse a path where no run can be; nothing is written."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: is a file. Choose another folder for the run with --run.")
+    if path.is_dir() and not (path / CONFIG_FILE).is_file() and not is_empty(path):
+        raise InputError(f"{path}: is not empty and contains no run. Choose another folder with --run.")
 
 
 def start_run(path: Path, config: dict[str, Any]) -> Run:
-    """Make a run folder, or continue a run of the same configuration; other folders are refused and left unchanged."""
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path}: is a file. Choose another folder for the run with --run.")
+    """Make a run folder, or continue a run of the same configuration; other folders are refused and left unchanged.
+
+    The folder must be locked (`accord._files.locked`) while the run is used.
+    """
+    check_place(path)
+    remove_leftovers(path)
     # A run without model and checkpoint was stopped too early to lose anything: it may be replaced.
     if (path / CONFIG_FILE).is_file() and ((path / MODEL_FILE).is_file() or has_checkpoint(path)):
-        before = read_json(path / CONFIG_FILE)
+        before = _read_config(path)
         different = differences(before, config)
         if different:
             listed = "; ".join(different[:SHOWN_DIFFERENCES])
@@ -56,8 +83,6 @@ def start_run(path: Path, config: dict[str, Any]) -> Run:
                 "remove this one."
             )
         return Run(path, before)
-    if path.is_dir() and any(path.iterdir()) and not (path / CONFIG_FILE).is_file():
-        raise InputError(f"{path}: is not empty and contains no run. Choose another folder with --run.")
     path.mkdir(parents=True, exist_ok=True)
     (path / METRICS_FILE).unlink(missing_ok=True)
     run = Run(path, config)
@@ -78,7 +103,15 @@ def open_run(path: Path) -> Run:
         raise DataNotFoundError(
             f"{path}: has no {CONFIG_FILE}, so it is not a run. Give a run folder that `accord fit` wrote."
         )
-    run = Run(path, read_json(path / CONFIG_FILE))
+    run = Run(path, _read_config(path))
+    for key, names in NEEDED.items():
+        values = run.config.get(key)
+        missing = [f"{key}.{name}" for name in names if not isinstance(values, dict) or name not in values]
+        if missing or not isinstance(values, dict):
+            raise InputError(
+                f"{path / CONFIG_FILE}: is damaged: {', '.join(missing or [key])} cannot be found. Restore it, or "
+                "train again in another folder."
+            )
     if not (path / MODEL_FILE).is_file():
         raise DataNotFoundError(f"{path}: has no model yet. Run the same `accord fit` again to continue training.")
     return run
@@ -113,5 +146,26 @@ def read_json(path: Path) -> Any:
     """Read one of a run's json files."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is damaged ({error}). Restore it, or train again in another folder.") from error
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    config = read_json(path / CONFIG_FILE)
+    if not isinstance(config, dict):
+        raise InputError(f"{path / CONFIG_FILE}: is damaged. Restore it, or train again in another folder.")
+    return config
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Report values that do not fit together as damage of the run's files."""
+    try:
+        yield
+    except AccordError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise InputError(
+            f"{path}: {CONFIG_FILE}, {RESULTS_FILE} or {CASES_FILE} is damaged ({type(error).__name__}: {error}). "
+            f"Restore them; or remove {RESULTS_FILE} and run the same `accord fit` again."
+        ) from error

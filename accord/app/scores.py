@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from rich.markup import escape
 from rich.table import Table
 
 from accord.evaluation import EDGE, NODE, Scores
@@ -45,10 +46,10 @@ def format_score(metric: str, value: float | None) -> str:
 def score_table(scores: Mapping[str, Scores], title: str, titles: Mapping[str, str]) -> Table:
     """A table of scores for the terminal, with the whole model in bold."""
     columns, rows = score_rows(scores, titles)
-    table = Table(title=title, title_justify="left")
+    table = Table(title=escape(title), title_justify="left")
     table.add_column("")
     for column in columns:
         table.add_column(column, justify="right")
     for name, row in zip(scores, rows, strict=True):
-        table.add_row(*row, style="bold" if name in JOINT_TITLES else None)
+        table.add_row(*map(escape, row), style="bold" if name in JOINT_TITLES else None)
     return table

@@ -30,6 +30,24 @@ def test_a_continued_run_replaces_the_rows_that_it_repeats(tmp_path):
     assert first.path.read_text() == "epoch,node_score\n0,0\n5,0.5\n10,0.5\n15,0.6\n"
 
 
+def test_damaged_lines_are_left_out_and_written_again_at_the_end(tmp_path):
+    history = [{"epoch": 0, "node_score": 0.25}, *({"epoch": n, "node_loss": 1.5, "node_score": 0.5} for n in (5, 10))]
+    metrics = MetricsFile(tmp_path)
+    for row in history:
+        metrics.add(row)
+    whole = metrics.path.read_bytes()
+    for place in range(0, len(whole), 2):
+        bit = 0x80 if place % 4 else 4
+        metrics.path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
+        again = MetricsFile(tmp_path)
+        assert all(row["epoch"] >= 0 for row in again.rows)
+        again.add(history[-1])
+        again.complete(history)
+        assert metrics.path.read_bytes() == whole
+    metrics.complete(history)
+    assert metrics.path.read_bytes() == whole
+
+
 def test_the_bar_shows_losses_and_scores(tmp_path):
     text = io.StringIO()
     with TrainingProgress(tmp_path, 10, Console(file=text, force_terminal=True, width=100)) as progress:

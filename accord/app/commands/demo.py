@@ -13,6 +13,7 @@ import torch
 from rich.console import Console
 from torch_geometric.data import Batch, Data
 
+from accord._files import locked
 from accord.app.commands.fit import ExtraRows, fit_run, show_run
 from accord.app.progress import TENSORBOARD_FOLDER
 from accord.app.runs import (
@@ -27,6 +28,7 @@ from accord.app.runs import (
     REPORT_FILE,
     RESULTS_FILE,
     SEEN_NODES_FILE,
+    is_empty,
     read_json,
 )
 from accord.app.settings import FitSettings
@@ -92,7 +94,7 @@ def run_demo(path: Path, seed: int, messages: Console, output: Console) -> None:
     """Train, evaluate, write the report and print the table."""
     digits = make_digits(TRAIN, VAL, TEST, seed)
     settings = FitSettings(encoder="mlp", level="graph", max_epochs=EPOCHS, seed=seed, accelerator="cpu", recipe=RECIPE)
-    clear_demo(path)
+    check_demo(path)
 
     def compare(model: NodeClassifier) -> dict[str, Scores]:
         messages.print("[dim]For comparison: training a graph neural network alone, and solving the true field.[/]")
@@ -102,19 +104,26 @@ def run_demo(path: Path, seed: int, messages: Console, output: Console) -> None:
     # The matrices are small: more threads help little, and slow each other down on a busy machine.
     torch.set_num_threads(1)
     try:
-        run = fit_run(digits, settings, path, messages, ExtraRows(compare, ROW_TITLES, NOTE), {DEMO_KEY: True})
+        with locked(path):
+            clear_demo(path)
+            run = fit_run(digits, settings, path, messages, ExtraRows(compare, ROW_TITLES, NOTE), {DEMO_KEY: True})
     finally:
         torch.set_num_threads(threads)
     show_run(run, output)
 
 
-def clear_demo(path: Path) -> None:
-    """Remove the files of an earlier demo; refuse a folder that contains anything but a demo."""
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+def check_demo(path: Path) -> None:
+    """Refuse a folder that contains anything but a demo; nothing is written."""
+    if not path.exists() or (path.is_dir() and is_empty(path)):
         return
     config = read_json(path / CONFIG_FILE) if (path / CONFIG_FILE).is_file() else None
     if not isinstance(config, dict) or config.get(DEMO_KEY) is not True:
         raise InputError(f"{path}: is not the folder of an earlier demo. Choose another folder with --run.")
+
+
+def clear_demo(path: Path) -> None:
+    """Remove the files of an earlier demo."""
+    check_demo(path)
     for name in DEMO_FILES:  # config.json stays until it is replaced: it marks the folder as a demo
         (path / name).unlink(missing_ok=True)
     for events in (path / TENSORBOARD_FOLDER).glob("events.out.tfevents.*"):

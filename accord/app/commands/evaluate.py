@@ -1,5 +1,6 @@
 """`accord evaluate`: scores of a trained model on labelled graphs."""
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from accord.app.runs import RESULTS_FILE, SEEN_NODES_FILE, Run
 from accord.app.scores import part_titles
 from accord.app.sources import load_data
 from accord.datasets import read_graphs
-from accord.errors import DataNotFoundError, GraphError, OptionError
+from accord.errors import DataNotFoundError, GraphError, InputError, OptionError
 from accord.estimator import NodeClassifier
 from accord.evaluation import Scores, node_ids, score_answers
 
@@ -59,6 +60,11 @@ def _unseen(run: Run, graphs: list[Data]) -> Tensor | None:
     path, found = run.path / SEEN_NODES_FILE, node_ids(graphs)
     if not path.is_file() or found is None:
         return None
-    with np.load(path, allow_pickle=False) as archive:
-        seen = torch.from_numpy(archive["node_id"])
-    return ~torch.isin(found, seen)
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            seen = torch.from_numpy(archive["node_id"])
+        return ~torch.isin(found, seen)
+    except (LookupError, TypeError, ValueError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"{path}: is damaged ({error}). Remove it to evaluate without scores of unseen nodes, or restore it."
+        ) from error

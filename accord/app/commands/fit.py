@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 from rich.console import Console
+from rich.markup import escape
 
-from accord._files import replacing
+from accord._files import locked, replacing
 from accord._version import library_versions
 from accord.app.commands.report import write_report
 from accord.app.progress import TrainingProgress
@@ -20,7 +21,9 @@ from accord.app.runs import (
     RESULTS_FILE,
     SEEN_NODES_FILE,
     Run,
+    check_place,
     has_checkpoint,
+    reading,
     start_run,
 )
 from accord.app.scores import part_titles, score_table
@@ -55,6 +58,8 @@ def fit_run(
 ) -> Run:
     """Train a model in a run folder, or continue a stopped run; a finished run is not repeated.
 
+    The folder is locked: a second process that uses it is refused.
+
     Args:
         data: the graphs.
         settings: of the model and its training.
@@ -64,29 +69,37 @@ def fit_run(
         marks: further keys for config.json, by which a command recognises its own runs.
     """
     model = build_model(data, settings)
-    run = start_run(path, run_config(data, settings, model) | dict(marks or {}))
-    if run.finished:
-        console.print(
-            f"[dim]{path} is already finished. To train again, remove it or choose another folder with --run.[/]"
-        )
-        return run
-    _announce(data, model, run, console)
-    began = time.perf_counter()
-    train(model, data, run, console)
-    seconds = time.perf_counter() - began
-    results = evaluate_once(model, data, run, extra)
-    run.write(RESULTS_FILE, results | {"seconds": round(seconds, 2), **provenance(model.model_.device)})
-    write_report(run)
+    config = run_config(data, settings, model) | dict(marks or {})
+    check_place(path)  # before the lock makes a file
+    with locked(path):
+        run = start_run(path, config)
+        if run.finished:
+            name = escape(str(path))
+            console.print(
+                f"[dim]{name} is already finished. To train again, remove it or choose another folder with --run.[/]",
+                soft_wrap=True,
+            )
+        else:
+            _announce(data, model, run, console)
+            began = time.perf_counter()
+            train(model, data, run, console)
+            seconds = time.perf_counter() - began
+            results = evaluate_once(model, data, run, extra)
+            run.write(RESULTS_FILE, results | {"seconds": round(seconds, 2), **provenance(model.model_.device)})
+            (path / REPORT_FILE).unlink(missing_ok=True)  # of earlier results
+        if not (path / REPORT_FILE).is_file():  # also after a kill between results and report
+            write_report(run)
     return run
 
 
 def show_run(run: Run, console: Console) -> None:
     """Print the table of a finished run and the path of its report."""
-    results = run.read(RESULTS_FILE)
-    if "test" in results:
-        title = f"{run.config['data']['name']}, {run.config['data']['graphs']['test']} test graphs"
-        console.print(score_table(results["test"], title, results["titles"]))
-    console.print(f"Report: {run.path / REPORT_FILE}", soft_wrap=True)
+    with reading(run.path):
+        results = run.read(RESULTS_FILE)
+        if "test" in results:
+            title = f"{run.config['data']['name']}, {run.config['data']['graphs']['test']} test graphs"
+            console.print(score_table(results["test"], title, results["titles"]))
+    console.print(f"Report: {run.path / REPORT_FILE}", soft_wrap=True, markup=False)
 
 
 def build_model(data: Benchmark, settings: FitSettings) -> NodeClassifier:
@@ -136,6 +149,7 @@ def train(model: NodeClassifier, data: Benchmark, run: Run, console: Console) ->
     epochs = METHODS[model.method](model.resolve_recipe()).epochs
     with TrainingProgress(run.path, epochs, console) as progress:
         model.fit(data.train, data.val or None, folder=run.path, report=progress)
+    progress.metrics.complete(model.model_.history)
     seen = node_ids(data.train)
     if seen is not None:
         with replacing(run.path / SEEN_NODES_FILE) as beside, beside.open("wb") as file:
@@ -177,7 +191,7 @@ def _announce(data: Benchmark, model: NodeClassifier, run: Run, console: Console
     kinds = " and ".join(dict.fromkeys(network.kind for network in networks if network is not None))
     counts = f"{len(data.train)} training, {len(data.val)} validation, {len(data.test)} test graphs"
     console.print(
-        f"[bold]{data.name}[/]: {counts}; "
+        f"[bold]{escape(data.name)}[/]: {counts}; "
         f"{data.num_features} features, {data.num_states} states; {model.method} with {kinds}"
     )
     if not data.val:
@@ -186,4 +200,4 @@ def _announce(data: Benchmark, model: NodeClassifier, run: Run, console: Console
     if untreated and scale_ratio(data.train) > WIDE_SCALE:
         console.print("[yellow]Features differ widely in scale; --features standardised may improve results.[/]")
     if has_checkpoint(run.path):
-        console.print(f"[dim]Continuing from the checkpoint in {run.path}.[/]")
+        console.print(f"[dim]Continuing from the checkpoint in {escape(str(run.path))}.[/]", soft_wrap=True)

@@ -5,9 +5,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from accord._files import write_bytes, write_text
+from accord._files import locked, write_bytes, write_text
 from accord.app.progress import read_metrics
-from accord.app.runs import CASES_FILE, CURVES_FILE, METRICS_FILE, REPORT_FILE, RESULTS_FILE, Run, flatten
+from accord.app.runs import CASES_FILE, CURVES_FILE, METRICS_FILE, REPORT_FILE, RESULTS_FILE, Run, flatten, reading
 from accord.app.scores import score_rows
 from accord.drawing import DARK, LIGHT, Theme, draw_case, draw_curves, draw_reliability, page
 from accord.evaluation import EDGE, NODE, Case, Scores
@@ -31,6 +31,11 @@ METHOD_MEANINGS = {
 
 def write_report(run: Run) -> Path:
     """Write curves.png and report.html; returns the path of the report."""
+    with locked(run.path), reading(run.path):
+        return _write_report(run)
+
+
+def _write_report(run: Run) -> Path:
     rows = read_metrics(run.path / METRICS_FILE)
     results = run.read(RESULTS_FILE) or {}
     body = [_heading(run), _table(results, run)]
@@ -48,7 +53,7 @@ def write_report(run: Run) -> Path:
 
 def _curves_caption(rows: Sequence[HistoryRow], level: str) -> str:
     shown = dict.fromkeys(key.removesuffix("_score") for row in rows for key in row if key.endswith("_score"))
-    meanings = [SCORE_MEANINGS[name].format(right=RIGHT_AT_LEVEL[level]) for name in shown]
+    meanings = [SCORE_MEANINGS[name].format(right=RIGHT_AT_LEVEL[level]) for name in shown if name in SCORE_MEANINGS]
     return f"Scores: {'; '.join(meanings)}. Dots mark the best evaluation, whose parameters were kept."
 
 

@@ -36,7 +36,7 @@ def test_an_earlier_demo_is_replaced_and_other_files_stay(small, tmp_path):
     assert json.loads((run / "config.json").read_text())["settings"]["seed"] == 1
     assert (run / "notes.txt").read_text() == "mine" and (run / "plots").is_dir()
     # The demo knows all its files; otherwise the next demo would find some of the last.
-    assert {path.name for path in run.iterdir()} - {"notes.txt", "plots", "tensorboard"} == {
+    assert {path.name for path in run.iterdir()} - {".lock", "notes.txt", "plots", "tensorboard"} == {
         *demo.DEMO_FILES,
         "config.json",
     }

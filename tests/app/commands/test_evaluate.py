@@ -73,3 +73,11 @@ def test_graphs_that_cannot_be_scored_are_refused(trained, data_folder, tmp_path
     graph.y = torch.stack([graph.y, graph.y], 1)
     write_graph(graph, tmp_path / "two.npz")
     assert "2 labels a node, the model was trained on 1" in refused("evaluate", trained, tmp_path / "two.npz")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 damaged", None])
+def test_damaged_ids_of_training_nodes_are_refused(trained, data_folder, tmp_path, content):
+    run = shutil.copytree(trained, tmp_path / "run")
+    whole = (run / "seen_nodes.npz").read_bytes()
+    (run / "seen_nodes.npz").write_bytes(whole.replace(b"node_id", b"node_ie") if content is None else content)
+    assert "seen_nodes.npz: is damaged" in refused("evaluate", run, data_folder)

@@ -1,16 +1,20 @@
 import csv
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
 from command_line import QUICK, call, make_data, refused
 
 from accord.app import progress
+from accord.app.commands import fit
 from accord.datasets import read_graph, write_graph
 from accord.estimator import NodeClassifier
 
 FILES = {
+    ".lock",
     "README.md",
     "cases.json",
     "checkpoint.safetensors",
@@ -117,6 +121,78 @@ def test_a_stopped_run_continues_to_the_same_result(trained, data_folder, tmp_pa
     kept = ("test", "reliability", "chosen")
     after, before = (json.loads((path / "results.json").read_text()) for path in (run, trained))
     assert {key: after[key] for key in kept} == {key: before[key] for key in kept}
+
+
+def test_a_run_that_was_killed_before_its_report_gets_it(trained, data_folder, tmp_path, monkeypatch):
+    run = shutil.copytree(trained, tmp_path / "run")
+    for name in ("results.json", "report.html", "curves.png"):
+        (run / name).unlink()
+
+    def killed(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fit, "write_report", killed)
+    assert call("fit", data_folder, "--run", run, *QUICK).exit_code == 130
+    assert (run / "results.json").is_file() and not (run / "report.html").exists()
+    monkeypatch.undo()
+    assert "is already finished" in call("fit", data_folder, "--run", run, *QUICK).stderr
+    assert (run / "report.html").is_file() and (run / "curves.png").is_file()
+
+
+@pytest.mark.parametrize("place", [0, 7, 40, 60, -1])
+def test_a_damaged_byte_of_the_metrics_is_repaired_by_the_end(trained, data_folder, tmp_path, place):
+    run = shutil.copytree(trained, tmp_path / "run")
+    (run / "results.json").unlink()
+    damaged = bytearray((run / "metrics.csv").read_bytes())
+    damaged[place] ^= 0x80
+    (run / "metrics.csv").write_bytes(damaged)
+    again = call("fit", data_folder, "--run", run, *QUICK)
+    assert again.exit_code == 0 and "Continuing from the checkpoint" in again.stderr
+    assert (run / "metrics.csv").read_bytes() == (trained / "metrics.csv").read_bytes()
+
+
+def test_two_processes_do_not_share_a_run(trained, data_folder, tmp_path):
+    run = shutil.copytree(trained, tmp_path / "run")
+    hold = "import sys; from pathlib import Path; from accord._files import locked\nwith locked(Path(sys.argv[1])):\n"
+    command = [sys.executable, "-c", f"{hold}    print('held', flush=True); sys.stdin.read()", str(run)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"held\n"
+        before = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
+        for arguments in (["fit", data_folder, "--run", run, *QUICK, "--seed", "2"], ["report", run]):
+            assert f"run: is in use by process {holder.pid}." in refused(*arguments)
+        assert before == {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
+        holder.kill()
+    assert call("fit", data_folder, "--run", run, *QUICK).exit_code == 0
+
+
+def test_remains_of_a_killed_process_do_not_matter(data_folder, tmp_path):
+    run = tmp_path / "run"
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = [run / f".config.json.{ended.pid}", run / "stage" / f".checkpoint.safetensors.{ended.pid}"]
+    left[0].mkdir(parents=True)
+    (left[0] / "new").write_text("{")
+    (run / ".lock").write_text(f"{ended.pid}\n")
+    assert call("fit", data_folder, "--run", run, *QUICK, "--max-epochs", "1").exit_code == 0
+    assert not left[0].exists()
+    left[1].mkdir(parents=True)
+    (left[1] / ".tmpAbCdEf").write_text("48 MB")
+    assert call("fit", data_folder, "--run", run, *QUICK, "--max-epochs", "1").exit_code == 0
+    assert not left[1].exists()
+
+
+def test_names_of_folders_may_contain_markup(tmp_path):
+    data = make_data(tmp_path / "[red]fruit[-1]", train=4, val=2, test=1)
+    run = tmp_path / "[bold]run" / "[" / "]"
+    done = call("fit", data, "--run", run, *QUICK, "--max-epochs", "1")
+    assert "[red]fruit[-1]: 4 training" in done.stderr and "[red]fruit[-1], 1 test" in done.stdout
+    assert f"Report: {run / 'report.html'}" in done.stdout
+    assert "[bold]run/[/] is already finished" in call("fit", data, "--run", run, *QUICK, "--max-epochs", "1").stderr
+    assert f"Report: {run / 'report.html'}" in call("report", run).stdout
+    out = tmp_path / "[x]" / "labels.csv"
+    out.parent.mkdir()
+    assert f"written to {out}" in call("predict", run, data / "test" / "g00.npz", "--out", out).stderr
+    assert "[red]fruit[-1]: 1 graph" in call("evaluate", run, data).stdout
 
 
 def test_test_labels_change_only_the_final_score(trained, data_folder, tmp_path):

@@ -3,7 +3,8 @@ import re
 import shutil
 from html.parser import HTMLParser
 
-from command_line import call
+import pytest
+from command_line import call, refused
 
 PNG = b"\x89PNG\r\n"
 
@@ -64,3 +65,39 @@ def test_names_from_files_cannot_break_the_page(trained, tmp_path):
     (run / "config.json").write_text(json.dumps(config))
     assert call("report", run).exit_code == 0
     assert "<script>" not in (run / "report.html").read_text()
+
+
+def without(*keys):
+    def change(value):
+        inside = value
+        for key in keys[:-1]:
+            inside = inside[key]
+        del inside[keys[-1]]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        ("results.json", without("titles"), "results.json: is damaged: its content does not match its checksum"),
+        ("config.json", without("settings"), "config.json: is damaged: settings.method, settings.seed, settings.level"),
+        ("config.json", without("data", "source"), "config.json: is damaged: data.source cannot be found"),
+        ("config.json", without("data", "graphs", "val"), "config.json, results.json or cases.json is damaged"),
+        ("cases.json", without(0, "truth"), "config.json, results.json or cases.json is damaged"),
+    ],
+)
+def test_damaged_files_are_refused_in_words(trained, tmp_path, file, change, message):
+    run = shutil.copytree(trained, tmp_path / "run")
+    value = json.loads((run / file).read_text())
+    change(value)
+    (run / file).write_text(json.dumps(value))
+    assert message in refused("report", run)
+
+
+def test_results_without_a_checksum_are_read(trained, tmp_path):
+    run = shutil.copytree(trained, tmp_path / "run")
+    results = json.loads((run / "results.json").read_text())
+    del results["sha256"], results["titles"]
+    (run / "results.json").write_text(json.dumps(results))
+    assert "is damaged (KeyError: 'titles')" in refused("report", run)

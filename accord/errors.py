@@ -54,6 +54,10 @@ class ConvergenceWarning(UserWarning):
     """Belief propagation stopped before its messages converged."""
 
 
+class DamagedFileWarning(UserWarning):
+    """A damaged file was left out."""
+
+
 class DivergenceWarning(UserWarning):
     """Training diverged: a loss or weights were no longer finite. The best parameters so far were kept."""
 

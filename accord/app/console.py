@@ -9,11 +9,17 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from accord.errors import AccordError, ConvergenceWarning, DivergenceWarning, UnusedLabelsWarning
+from accord.errors import (
+    AccordError,
+    ConvergenceWarning,
+    DamagedFileWarning,
+    DivergenceWarning,
+    UnusedLabelsWarning,
+)
 
 BAD_INPUT = 2  # exit code of a command that was refused
 INTERRUPTED = 130  # exit code after Ctrl-C, by the shell's convention
-OWN_WARNINGS = (ConvergenceWarning, DivergenceWarning, UnusedLabelsWarning)
+OWN_WARNINGS = (ConvergenceWarning, DamagedFileWarning, DivergenceWarning, UnusedLabelsWarning)
 # The library's errors begin with the Python name of what was called; the command line has its own names, or none.
 COMMAND_LINE_NAMES = {
     "NodeClassifier": "",

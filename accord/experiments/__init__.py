@@ -5,8 +5,9 @@ from accord.experiments._convergence import draw_convergence, reproduce_converge
 from accord.experiments._methods import VARIANTS, MethodVariant, reproduce_methods, run_variant, write_methods_table
 from accord.experiments._ppi import reproduce_ppi, write_ppi_table
 from accord.experiments._provenance import provenance
-from accord.experiments._results import Result, read_result, read_results
+from accord.experiments._results import Result
 from accord.experiments._run_time import reproduce_run_time
+from accord.experiments._store import read_result, read_results
 
 __all__ = [
     "VARIANTS",

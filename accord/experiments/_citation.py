@@ -1,20 +1,28 @@
 """The citation table: GNN and SPN on Cora*, Citeseer* and Pubmed*, with the same node network."""
 
-import shutil
 from collections.abc import Sequence
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from accord._files import write_text
+from accord._files import locked, write_text
 from accord.experiments._paper import CITATION_SETS, paper_score
-from accord.experiments._results import Result, file_stem, percent, read_results
-from accord.experiments._runner import PRESETS, SEEDS, Announce, check_choices, run_experiment, silence
+from accord.experiments._results import Result, file_stem, percent
+from accord.experiments._runner import (
+    PRESETS,
+    SEEDS,
+    Announce,
+    adjust_recipe,
+    check_choices,
+    run_experiment,
+    silence,
+)
+from accord.experiments._store import read_records, read_result, run_missing, usable
 from accord.graphs import GraphBatch
-from accord.methods import FieldModel, preset_recipe
+from accord.learning import Report
+from accord.methods import FieldModel, preset_features, preset_recipe
 
 CITATION_ENCODERS = ("gcn", "gat", "gcnii")
 
@@ -46,15 +54,27 @@ def _label_both(model: FieldModel, test: GraphBatch) -> dict[str, Tensor]:
     return {"gnn": model.node_logits(test).argmax(-1), "spn": model.labels(test)}
 
 
-def run_comparison(folder: Path, benchmark: str, encoder: str, preset: str, announce: Announce, **options: Any) -> None:
-    """Run one comparison, resumable, and store it in the folder of this table."""
-    job = f"{preset} {benchmark} {encoder}"
-    stem = file_stem(preset, benchmark, encoder)
-    announce(job, None)
-    unfinished = folder / f"unfinished-{stem}"
-    result = compare(benchmark, encoder, preset, folder=unfinished, report=partial(announce, job), **options)
-    result.write(folder / f"{stem}.json")
-    shutil.rmtree(unfinished, ignore_errors=True)
+def run_comparison(
+    folder: Path,
+    benchmark: str,
+    encoder: str,
+    preset: str,
+    announce: Announce,
+    *,
+    seeds: Sequence[int],
+    max_epochs: int | None,
+    accelerator: str,
+) -> None:
+    """Run the seeds of one comparison that are not stored yet, and store them in the folder of this table."""
+
+    def run(missing: Sequence[int], unfinished: Path, report: Report) -> Result:
+        options: dict[str, Any] = {"max_epochs": max_epochs, "accelerator": accelerator}
+        return compare(benchmark, encoder, preset, seeds=missing, folder=unfinished, report=report, **options)
+
+    recipe = adjust_recipe(preset_recipe(preset, encoder, benchmark=benchmark), max_epochs, accelerator)
+    path = folder / f"{file_stem(preset, benchmark, encoder)}.json"
+    features = preset_features(preset, benchmark)
+    run_missing(path, f"{preset} {benchmark} {encoder}", recipe, features, seeds, run, announce)
 
 
 def reproduce_citation(
@@ -67,7 +87,7 @@ def reproduce_citation(
     accelerator: str = "auto",
     announce: Announce = silence,
 ) -> str:
-    """Run the requested cells, store each result, and write the table of everything that is stored.
+    """Run the requested cells that are not stored yet, store each, and write the table of everything stored.
 
     Args:
         folder: where results are stored; the table includes those that are there already.
@@ -87,15 +107,16 @@ def reproduce_citation(
             "preset": (presets, PRESETS),
         },
     )
-    options = {"seeds": seeds, "max_epochs": max_epochs, "accelerator": accelerator}
-    for preset, benchmark, encoder in product(presets, benchmarks, encoders):
-        run_comparison(folder, benchmark, encoder, preset, announce, **options)
-    return write_citation_table(folder)
+    options: dict[str, Any] = {"seeds": seeds, "max_epochs": max_epochs, "accelerator": accelerator}
+    with locked(folder):
+        for preset, benchmark, encoder in product(presets, benchmarks, encoders):
+            run_comparison(folder, benchmark, encoder, preset, announce, **options)
+        return write_citation_table(folder)
 
 
 def write_citation_table(folder: Path) -> str:
     """The table of all stored results, also written to README.md beside them."""
-    table = citation_table(read_results(folder))
+    table = citation_table(read_records(folder, usable(read_result, lambda result: citation_table([result]))))
     write_text(folder / "README.md", f"{INTRODUCTION}{table}\n")
     return table
 

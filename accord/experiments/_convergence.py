@@ -1,7 +1,6 @@
 """The convergence curves (the paper's Figure 2): the maximin game of an SPN with and without proxy, and of a CRF."""
 
 import io
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -10,13 +9,14 @@ from typing import Any
 
 import torch
 
-from accord._files import write_bytes, write_json, write_text
+from accord._files import locked, sealed, write_bytes, write_json, write_text
 from accord.datasets import load_benchmark
 from accord.experiments._citation import CITATION_ENCODERS
 from accord.experiments._paper import CITATION_SETS
 from accord.experiments._provenance import provenance
 from accord.experiments._results import file_stem
 from accord.experiments._runner import PRESETS, SEEDS, Announce, check_choices, silence
+from accord.experiments._store import read_record, read_records, read_stored, refuse_other, usable
 from accord.learning import HistoryRow, RefinementOptions, Replicas, TrainingRun
 from accord.methods import CRF, CRFRecipe, Recipe, Shape, StructuredProxyNetwork, preset_features, preset_recipe
 
@@ -43,7 +43,7 @@ def reproduce_convergence(
     accelerator: str = "auto",
     announce: Announce = silence,
 ) -> str:
-    """Train all three curves for every seed, store them and draw them.
+    """Train all three curves for every seed unless they are stored already, store them and draw them.
 
     Args:
         folder: where curves and plots are stored.
@@ -63,27 +63,41 @@ def reproduce_convergence(
             "preset": (presets, PRESETS),
         },
     )
-    for preset, benchmark, encoder in product(presets, benchmarks, encoders):
-        announce(f"{preset} {benchmark} {encoder}", None)
-        curves = _train_curves(benchmark, encoder, preset, seeds, max_epochs or GAME_EPOCHS, accelerator)
-        facts = provenance(torch.device("cpu") if accelerator == "cpu" else None)
-        stored = {"benchmark": benchmark, "encoder": encoder, "preset": preset, "rate": GAME_RATES[preset]}
-        stored |= {"seeds": list(seeds), "curves": curves, "provenance": facts}
-        stem = file_stem(preset, benchmark, encoder)
-        write_json(folder / f"{stem}.json", stored)
-        write_bytes(folder / f"{stem}.png", draw_convergence(stored))
-    return _write_page(folder)
+    with locked(folder):
+        for preset, benchmark, encoder in product(presets, benchmarks, encoders):
+            path = folder / f"{file_stem(preset, benchmark, encoder)}.json"
+            asked: dict[str, Any] = {
+                "rate": GAME_RATES[preset],
+                "seeds": list(seeds),
+                "epochs": max_epochs or GAME_EPOCHS,
+            }
+            stored = read_stored(path, usable(read_record, _section))
+            if stored is None:
+                announce(f"{preset} {benchmark} {encoder}", None)
+                stored = {"benchmark": benchmark, "encoder": encoder, "preset": preset, **asked}
+                stored["curves"] = _train_curves(benchmark, encoder, preset, seeds, asked["epochs"], accelerator)
+                stored["provenance"] = provenance(torch.device("cpu") if accelerator == "cpu" else None)
+                write_json(path, sealed(stored))
+            # Older records do not hold the number of epochs, but a curve has a row for each.
+            epochs = max(row["epoch"] for runs in stored["curves"].values() for run in runs for row in run)
+            before = {"epochs": epochs, **stored}
+            refuse_other(path, {key: (before.get(key), asked[key]) for key in asked if before.get(key) != asked[key]})
+            if not path.with_suffix(".png").is_file():
+                write_bytes(path.with_suffix(".png"), draw_convergence(stored))
+        return _write_page(folder)
 
 
 def _write_page(folder: Path) -> str:
     """All stored curves, with the accuracy before and after the game."""
-    sections = []
-    for path in sorted(folder.glob("*.json")):
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        title = f"{stored['benchmark']}, {stored['encoder']}, preset {stored['preset']}, rate {stored['rate']:g}"
-        sections.append(f"## {title}\n\n![{title}]({path.stem}.png)\n\n{_ends_table(stored['curves'])}\n")
+    sections = [_section(stored) for stored in read_records(folder, usable(read_record, _section))]
     write_text(folder / "README.md", INTRODUCTION + "\n".join(sections))
     return "\n".join(sections)
+
+
+def _section(stored: Mapping[str, Any]) -> str:
+    stem = file_stem(stored["preset"], stored["benchmark"], stored["encoder"])
+    title = f"{stored['benchmark']}, {stored['encoder']}, preset {stored['preset']}, rate {stored['rate']:g}"
+    return f"## {title}\n\n![{title}]({stem}.png)\n\n{_ends_table(stored['curves'])}\n"
 
 
 def game_recipes(preset: str, encoder: str, benchmark: str, epochs: int, accelerator: str) -> dict[str, Recipe]:

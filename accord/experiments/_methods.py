@@ -1,19 +1,27 @@
 """The table of methods on the citation sets: every method of the paper, its variants, and common baselines."""
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from accord._files import write_text
+from accord._files import locked, write_text
 from accord.experiments._citation import CITATION_ENCODERS, run_comparison, write_citation_table
 from accord.experiments._paper import CITATION_SETS, PaperScore, paper_score
-from accord.experiments._results import Result, file_stem, markdown_table, percent, read_results
-from accord.experiments._runner import PRESETS, SEEDS, Announce, check_choices, run_experiment, silence
-from accord.methods import Recipe, preset_recipe
+from accord.experiments._results import Result, file_stem, markdown_table, percent
+from accord.experiments._runner import (
+    PRESETS,
+    SEEDS,
+    Announce,
+    adjust_recipe,
+    check_choices,
+    run_experiment,
+    silence,
+)
+from accord.experiments._store import read_records, read_result, run_missing, usable
+from accord.learning import Report
+from accord.methods import Recipe, preset_features, preset_recipe
 
 CONSISTENCY = 1.0  # weight of the appendix's penalty, which the paper does not give
 METHODS_ENCODERS = ("gat", "gcnii", "unet")
@@ -139,25 +147,41 @@ def reproduce_methods(
         for encoder in encoders
     )
     options: dict[str, Any] = {"seeds": seeds, "max_epochs": max_epochs, "accelerator": accelerator}
-    for preset, benchmark, variant, encoder in jobs:
-        if is_comparison(variant, encoder):
-            home = _citation_folder(folder)
-            if not (home / f"{file_stem(preset, benchmark, encoder)}.json").is_file():
-                run_comparison(home, benchmark, encoder, preset, announce, **options)
-                write_citation_table(home)
-            continue
-        stem = file_stem(preset, benchmark, variant, encoder)
-        if (folder / f"{stem}.json").is_file():
-            continue
-        job = f"{preset} {benchmark} {variant} {encoder}"
-        announce(job, None)
-        unfinished = folder / f"unfinished-{stem}"
-        result = run_variant(
-            variant, benchmark, encoder, preset, folder=unfinished, report=partial(announce, job), **options
-        )
-        result.write(folder / f"{stem}.json")
-        shutil.rmtree(unfinished, ignore_errors=True)  # a run without epochs leaves none
-    return write_methods_table(folder)
+    with locked(folder):
+        for preset, benchmark, variant, encoder in jobs:
+            if is_comparison(variant, encoder):
+                home = _citation_folder(folder)
+                with locked(home):
+                    run_comparison(home, benchmark, encoder, preset, announce, **options)
+                    write_citation_table(home)
+            else:
+                _run_cell(folder, variant, benchmark, encoder, preset, announce, **options)
+        return write_methods_table(folder)
+
+
+def _run_cell(
+    folder: Path,
+    variant: str,
+    benchmark: str,
+    encoder: str,
+    preset: str,
+    announce: Announce,
+    *,
+    seeds: Sequence[int],
+    max_epochs: int | None,
+    accelerator: str,
+) -> None:
+    """Run the seeds of one cell that are not stored yet, and store them."""
+
+    def run(missing: Sequence[int], unfinished: Path, report: Report) -> Result:
+        options: dict[str, Any] = {"max_epochs": max_epochs, "accelerator": accelerator}
+        options |= {"seeds": missing, "folder": unfinished, "report": report}
+        return run_variant(variant, benchmark, encoder, preset, **options)
+
+    recipe = adjust_recipe(VARIANTS[variant].recipe(preset, encoder, benchmark), max_epochs, accelerator)
+    path = folder / f"{file_stem(preset, benchmark, variant, encoder)}.json"
+    job, features = f"{preset} {benchmark} {variant} {encoder}", preset_features(preset, benchmark)
+    run_missing(path, job, recipe, features, seeds, run, announce)
 
 
 def _citation_folder(folder: Path) -> Path:
@@ -166,8 +190,9 @@ def _citation_folder(folder: Path) -> Path:
 
 def write_methods_table(folder: Path) -> str:
     """The table of all stored results, also written to README.md beside them."""
-    shared = [result for result in read_results(_citation_folder(folder)) if result.encoder in METHODS_ENCODERS]
-    found = [*read_results(folder), *shared]
+    read = usable(read_result, lambda result: methods_table([result]))
+    shared = [result for result in read_records(_citation_folder(folder), read) if result.encoder in METHODS_ENCODERS]
+    found = [*read_records(folder, read), *shared]
     by_preset = {preset: [result for result in found if result.preset == preset] for preset in PRESETS}
     text = "\n".join(f"## Preset `{preset}`\n\n{methods_table(own)}" for preset, own in by_preset.items() if own)
     write_text(folder / "README.md", INTRODUCTION + text)

@@ -12,14 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from accord._files import write_text
+from accord._files import locked, write_text
 from accord.datasets import load_benchmark
 from accord.errors import OptionError
 from accord.evaluation import micro_f1, node_accuracy
 from accord.experiments._paper import PPI_SETS, paper_ppi_score
 from accord.experiments._provenance import provenance
-from accord.experiments._results import Result, Scores, markdown_table, percent, read_result
+from accord.experiments._results import Result, Scores, markdown_table, percent
 from accord.experiments._runner import SEEDS, Announce, check_choices, silence
+from accord.experiments._store import read_records, read_result, read_stored, usable
 from accord.graphs import GraphBatch
 from accord.learning import Replicas, Report, TrainingRun
 from accord.learning.selection import FieldChoice, choose_combination
@@ -89,7 +90,7 @@ def ppi_recipe(encoder: str, benchmark: str, max_epochs: int | None = None, acce
     on_gpu = accelerator != "cpu" and torch.cuda.is_available()
     training = replace(
         recipe.training,
-        max_epochs=max_epochs or PPI_EPOCHS,
+        max_epochs=PPI_EPOCHS if max_epochs is None else max_epochs,
         evaluate_every=EVALUATE_EVERY,
         patience=PATIENCE,
         precision=GPU_PRECISION.get(encoder, PRECISION) if on_gpu else PRECISION,
@@ -104,10 +105,11 @@ def measure_tasks(labels: Tensor, truth: Tensor) -> Scores:
     return {"accuracy": [float(node_accuracy(flat, known))], "f1": [float(micro_f1(flat, known))]}
 
 
-def same_experiment(stored: Result, recipe: SPNRecipe) -> bool:
+def same_experiment(stored: Result, recipe: SPNRecipe, any_precision: bool = False) -> bool:
     """Whether a stored result has this recipe and these candidates, on whatever device it was computed."""
     asked: dict[str, Any] = json.loads(json.dumps({"recipe": recipe_to_config(recipe), "grid": asdict(DENSE_GRID)}))
-    asked["recipe"]["training"]["accelerator"] = stored.recipe["training"]["accelerator"]
+    for name in ("accelerator", *(("precision",) if any_precision else ())):
+        asked["recipe"]["training"][name] = stored.recipe["training"][name]
     # Older results name no method, and their recipes also hold the fields of other methods.
     kept = {"method": recipe.method} | {key: stored.recipe[key] for key in asked["recipe"] if key in stored.recipe}
     return asked == {"recipe": kept, "grid": stored.picked_from}
@@ -143,24 +145,28 @@ def reproduce_ppi(
             "preset": (presets, PPI_PRESETS),
         },
     )
-    for benchmark, encoder, seed in product(benchmarks, encoders, seeds):
-        path = folder / f"{benchmark}-{encoder}.json"
-        stored = read_result(path) if path.is_file() else None
-        if stored is not None and seed in stored.seeds:
-            continue
-        recipe = ppi_recipe(encoder, benchmark, max_epochs, accelerator)
-        if stored is not None and not same_experiment(stored, recipe):
-            raise OptionError(f"{path}: holds seeds of another recipe. Choose another folder, or remove it.")
-        job = f"{benchmark} {encoder} seed {seed}"
-        announce(job, None)
-        found = run_ppi(benchmark, encoder, seed, recipe, report=partial(announce, job))
-        (found if stored is None else stored.with_more_seeds(found)).write(path)
-    return write_ppi_table(folder)
+    with locked(folder):
+        for benchmark, encoder, seed in product(benchmarks, encoders, seeds):
+            path = folder / f"{benchmark}-{encoder}.json"
+            stored = read_stored(path, read_result)
+            done = stored is not None and seed in stored.seeds
+            recipe = ppi_recipe(encoder, benchmark, max_epochs, accelerator)
+            # The precision depends on the device; it does not matter for a seed that is stored already.
+            if stored is not None and not same_experiment(stored, recipe, any_precision=done):
+                raise OptionError(f"{path}: holds seeds of another recipe. Choose another folder, or remove it.")
+            if done:
+                continue
+            job = f"{benchmark} {encoder} seed {seed}"
+            announce(job, None)
+            found = run_ppi(benchmark, encoder, seed, recipe, report=partial(announce, job))
+            (found if stored is None else stored.with_more_seeds(found)).write(path)
+        return write_ppi_table(folder)
 
 
 def write_ppi_table(folder: Path) -> str:
     """The table of all stored results, also written to README.md beside them."""
-    found = [read_result(path) for path in folder.glob("ppi-*.json")]
+    read = usable(read_result, lambda result: [_measure_table([result], name) for name in MEASURE_TITLES])
+    found = read_records(folder, read, "ppi-*.json")
     found.sort(key=lambda result: (PPI_SETS.index(result.benchmark), PPI_ENCODERS.index(result.encoder)))
     table = "\n".join(f"## {title}\n\n{_measure_table(found, name)}\n" for name, title in MEASURE_TITLES.items())
     epochs = sorted({result.recipe["training"]["max_epochs"] for result in found})

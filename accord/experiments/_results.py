@@ -1,6 +1,5 @@
 """Results of experiments: test scores for each seed with everything that produced them, stored as json files."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 from scipy.stats import ttest_rel
 
-from accord._files import write_json
+from accord._files import sealed, write_json
 
 Scores = dict[str, list[float]]  # fractions by measure, one for each seed
 
@@ -45,8 +44,8 @@ class Result:
     seconds: float | None = None
 
     def write(self, path: Path) -> Path:
-        """Store it; returns the path."""
-        return write_json(path, asdict(self))
+        """Store it with a checksum; returns the path."""
+        return write_json(path, sealed(asdict(self)))
 
     def with_more_seeds(self, other: "Result") -> "Result":
         """This result with the seeds of another run of the same experiment."""
@@ -69,17 +68,6 @@ class Result:
         if len({a - b for a, b in pairs}) < 2:
             return float("nan")
         return float(ttest_rel([a for a, _ in pairs], [b for _, b in pairs]).pvalue)
-
-
-def read_result(path: Path) -> Result:
-    """A stored result."""
-    values = json.loads(path.read_text(encoding="utf-8"))
-    return Result(**{**values, "seeds": tuple(values["seeds"])})
-
-
-def read_results(folder: Path) -> list[Result]:
-    """All results stored in a folder, by file name."""
-    return [read_result(path) for path in sorted(folder.glob("*.json"))]
 
 
 def file_stem(preset: str, benchmark: str, *parts: str) -> str:

@@ -1,23 +1,24 @@
 """The run-time table: GNN, SPN and CRF with the same data, epochs and encoder, as ratios."""
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from accord._files import write_json, write_text
+from accord._files import locked, sealed, write_json, write_text
 from accord.datasets import Benchmark, load_benchmark
 from accord.errors import InputError
 from accord.experiments._provenance import provenance
 from accord.experiments._results import file_stem, markdown_table
 from accord.experiments._runner import PRESETS, Announce, check_choices, silence
+from accord.experiments._store import read_record, read_records, read_stored, refuse_other, usable
 from accord.learning import Replicas, TrainingRun
 from accord.methods import METHODS, Shape, SPNRecipe, preset_features, preset_recipe
 
@@ -47,7 +48,7 @@ def reproduce_run_time(
     accelerator: str = "auto",
     announce: Announce = silence,
 ) -> str:
-    """Time the requested cells, store them, and write the table of everything that is stored.
+    """Time the requested cells that are not stored yet, store each, and write the table of everything stored.
 
     Args:
         folder: where results are stored.
@@ -67,17 +68,22 @@ def reproduce_run_time(
             "preset": (presets, PRESETS),
         },
     )
-    for preset, benchmark in product(presets, benchmarks):
-        bench = load_benchmark(benchmark, features=preset_features(preset, benchmark))
-        for encoder in encoders:
+    epochs = max_epochs or TIMED_EPOCHS
+    facts = provenance(torch.device("cpu") if accelerator == "cpu" else None)
+    with locked(folder):
+        for preset, benchmark, encoder in product(presets, benchmarks, encoders):
+            path = folder / f"{file_stem(preset, benchmark, encoder, facts['device'].split(':')[0])}.json"
+            stored = read_stored(path, usable(read_record, _table_line))
+            if stored is not None:
+                before = stored.get("epochs", TIMED_EPOCHS)  # records of older versions do not hold it
+                refuse_other(path, {"max_epochs": (before, epochs)} if before != epochs else {})
+                continue
             announce(f"{preset} {benchmark} {encoder}", None)
-            seconds = _time_methods(bench, encoder, preset, seeds[0], max_epochs or TIMED_EPOCHS, accelerator)
-            facts = provenance(torch.device("cpu") if accelerator == "cpu" else None)
-            stored = {"benchmark": benchmark, "encoder": encoder, "preset": preset, "seconds": seconds}
-            device = facts["device"].split(":")[0]
-            name = f"{file_stem(preset, benchmark, encoder, device)}.json"
-            write_json(folder / name, {**stored, "provenance": facts})
-    return _write_table(folder)
+            bench = load_benchmark(benchmark, features=preset_features(preset, benchmark))
+            seconds = _time_methods(bench, encoder, preset, seeds[0], epochs, accelerator)
+            found = {"benchmark": benchmark, "encoder": encoder, "preset": preset, "epochs": epochs, "seconds": seconds}
+            write_json(path, sealed({**found, "provenance": facts}))
+        return _write_table(folder)
 
 
 def _time_methods(
@@ -120,16 +126,16 @@ def _first_task(graphs: Sequence[Data]) -> list[Data]:
     return picked
 
 
+def _table_line(found: dict[str, Any]) -> list[str]:
+    middle = {method: median(values) for method, values in found["seconds"].items()}
+    ratios = [f"{middle[method] / middle['gnn']:.1f}x" for method in ("spn", "crf")]
+    paper = f"{PAPER_RATIOS['spn']:.1f}x, {PAPER_RATIOS['crf']:.0f}x" if found["encoder"] == "gat" else ""
+    device = found["provenance"]["device"].split(":")[0]
+    return [found["benchmark"], found["encoder"], found["preset"], device, f"{1e3 * middle['gnn']:.1f}", *ratios, paper]
+
+
 def _write_table(folder: Path) -> str:
-    lines = []
-    for path in sorted(folder.glob("*.json")):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        middle = {method: median(values) for method, values in found["seconds"].items()}
-        ratios = [f"{middle[method] / middle['gnn']:.1f}x" for method in ("spn", "crf")]
-        paper = f"{PAPER_RATIOS['spn']:.1f}x, {PAPER_RATIOS['crf']:.0f}x" if found["encoder"] == "gat" else ""
-        device = found["provenance"]["device"].split(":")[0]
-        cells = [found["benchmark"], found["encoder"], found["preset"], device, f"{1e3 * middle['gnn']:.1f}"]
-        lines.append([*cells, *ratios, paper])
+    lines = [_table_line(found) for found in read_records(folder, usable(read_record, _table_line))]
     head = ["data", "encoder", "preset", "device", "ms per epoch: GNN", "SPN / GNN", "CRF / GNN", "paper"]
     table = f"{markdown_table(head, lines)}\n"
     write_text(folder / "README.md", INTRODUCTION.format(repeats=REPEATS) + table)

@@ -77,8 +77,7 @@ def run_experiment(
     """
     features = features or preset_features(preset, benchmark)
     bench = load_benchmark(benchmark, features=features)
-    training = replace(recipe.training, accelerator=accelerator)
-    recipe = replace(recipe, training=replace(training, max_epochs=max_epochs) if max_epochs else training)
+    recipe = adjust_recipe(recipe, max_epochs, accelerator)
     begin = time.perf_counter()
     model = METHODS[method](recipe, bench.level).fit(
         TrainingRun(bench.train, bench.val, folder, report),
@@ -100,6 +99,12 @@ def run_experiment(
         recipe=recipe_to_config(recipe),
         provenance=[provenance(device)],
     )
+
+
+def adjust_recipe(recipe: Recipe, max_epochs: int | None, accelerator: str) -> Recipe:
+    """A recipe with the requested epochs (None for its own) and device."""
+    training = replace(recipe.training, accelerator=accelerator)
+    return replace(recipe, training=training if max_epochs is None else replace(training, max_epochs=max_epochs))
 
 
 def measure(labels: Tensor, test: GraphBatch, bench: Benchmark) -> Scores:

@@ -22,7 +22,7 @@ from accord.experiments._methods import is_comparison, methods_table
 from accord.experiments._paper import paper_score
 from accord.experiments._results import file_stem
 from accord.learning import RefinementOptions
-from accord.methods import preset_recipe
+from accord.methods import preset_recipe, recipe_to_config
 
 pytestmark = pytest.mark.data("planetoid_citeseer.npz")
 STORED = Path(__file__).parents[2] / "results"
@@ -64,6 +64,8 @@ def test_stored_results_are_not_run_again_and_are_compared_with_the_paper(result
         ["gat"],
         ["accord"],
         ["crf-linear"],
+        seeds=(1, 2),
+        max_epochs=1,
         announce=lambda job, row: jobs.append(job),
     )
     assert jobs == []
@@ -78,12 +80,13 @@ def test_gnn_and_spn_are_trained_once_for_both_tables(results, tmp_path, monkeyp
     def compare(benchmark, encoder, preset, **options):
         ran.append((benchmark, encoder, preset))
         both = {way: results[way].scores[way] for way in ("gnn", "spn")}
-        return replace(results["spn"], encoder=encoder, scores=both)
+        recipe = recipe_to_config(preset_recipe(preset, encoder, benchmark=benchmark))
+        return replace(results["spn"], encoder=encoder, scores=both, recipe=recipe)
 
     monkeypatch.setattr(_citation, "compare", compare)
     chosen = (["citeseer*"], ["gat"], ["accord"], ["gnn", "spn"])
-    text = reproduce_methods(tmp_path / "methods", *chosen)
-    assert text == reproduce_methods(tmp_path / "methods", *chosen)
+    text = reproduce_methods(tmp_path / "methods", *chosen, seeds=(1, 2))
+    assert text == reproduce_methods(tmp_path / "methods", *chosen, seeds=(1, 2))
     assert ran == [("citeseer*", "gat", "accord")]
     assert not list((tmp_path / "methods").glob("*.json"))
     assert [path.name for path in (tmp_path / "citation").glob("*.json")] == ["accord-citeseer-gat.json"]
@@ -158,6 +161,10 @@ def test_run_times_exclude_set_up(clock, tmp_path):
     (stored,) = (json.loads(path.read_text()) for path in tmp_path.glob("*.json"))
     assert stored["seconds"] == {name: [pytest.approx(seconds)] * run_time.REPEATS for name, seconds in clock.items()}
     assert "| 500.0 | 2.0x | 3.0x |" in text
+    clock["spn"] = 9.0  # a finished store is not timed again
+    assert reproduce_run_time(tmp_path, ["citeseer*"], ["gcn"], max_epochs=2, accelerator="cpu") == text
+    with pytest.raises(OptionError, match="max_epochs is 2 there, 3 here"):
+        reproduce_run_time(tmp_path, ["citeseer*"], ["gcn"], max_epochs=3, accelerator="cpu")
 
 
 def test_negative_run_times_are_refused(clock, tmp_path):
@@ -180,3 +187,7 @@ def test_curves_begin_with_the_game(tmp_path, monkeypatch):
     assert all([row["epoch"] for row in runs[0]] == [0, 1, 2] for runs in stored["curves"].values())
     assert (tmp_path / "accord-citeseer-gcn.png").stat().st_size > 10_000
     assert "SPN without proxy" in text
+    again = {"seeds": (1,), "accelerator": "cpu", "announce": lambda job, row: pytest.fail("trained again")}
+    assert reproduce_convergence(tmp_path, ["citeseer*"], ["gcn"], max_epochs=2, **again) == text
+    with pytest.raises(OptionError, match="epochs is 2 there, 3 here"):
+        reproduce_convergence(tmp_path, ["citeseer*"], ["gcn"], max_epochs=3, **again)

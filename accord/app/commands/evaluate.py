@@ -61,7 +61,7 @@ def _unseen(run: Run, graphs: list[Data]) -> Tensor | None:
     if not path.is_file() or found is None:
         return None
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             seen = torch.from_numpy(archive["node_id"])
         return ~torch.isin(found, seen)
     except (LookupError, TypeError, ValueError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile) as error:

@@ -14,6 +14,11 @@ from accord.graphs._checks import check_edge_index, check_graph_vector, check_in
 from accord.graphs._peeling import Peeling, peel
 
 
+def sum_dtype(device: torch.device) -> torch.dtype:
+    """Precision for sums of many terms: float64 where the device has it. A float32 sum of a million terms drifts."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 @dataclass(frozen=True, eq=False)
 class PairwiseField:
     """Log-potentials of a pairwise CRF on one graph, or on a batch of graphs (Eq. 2).
@@ -148,9 +153,10 @@ class PairwiseField:
         node = self.node.expand(*lead, *self.node.shape[-2:]).gather(-1, labels[..., None])[..., 0]
         pair = labels[..., self.edge_index[0]] * self.num_states + labels[..., self.edge_index[1]]
         edge = self.edge.flatten(-2).expand(*lead, self.num_edges, -1).gather(-1, pair[..., None])[..., 0]
-        total = node.new_zeros(*lead, self.num_graphs)
-        total = total.index_add(-1, self.graph, node)
-        return total.index_add(-1, self.graph[self.edge_index[0]], edge)
+        wide = sum_dtype(node.device)
+        total = node.new_zeros(*lead, self.num_graphs, dtype=wide)
+        total = total.index_add(-1, self.graph, node.to(wide))
+        return total.index_add(-1, self.graph[self.edge_index[0]], edge.to(wide)).to(node.dtype)
 
     def clamp(self, labels: Tensor) -> "PairwiseField":
         """Fix known labels: all other states of those nodes become forbidden.

@@ -13,7 +13,7 @@ from accord.inference._blocks import blocks
 from accord.inference._decoding import decode
 from accord.inference._extended import Extended
 from accord.inference.kernels import Problem
-from accord.inference.kernels.reference import cavities, collect
+from accord.inference.kernels.reference import cavities, collect_with_levels
 
 
 def check_feasible(node: Tensor) -> None:
@@ -38,7 +38,7 @@ class Beliefs:
     messages: Tensor  # [*replicas, arcs, states]: normalised logs; arc e runs along edge e, arc edges + e against it
     converged: Tensor  # [*replicas, graphs]
     sweeps: Tensor  # [*replicas, graphs]
-    residual: Tensor  # [*replicas, graphs]: largest change of a log-message in the last sweep
+    residual: Tensor  # [*replicas, graphs]: largest change of a log-message in the last sweep, relative like `tolerance`
     backend: str  # which kernel passed the messages
     problem: Problem  # the field as the kernel saw it
     totals: Tensor | None = None  # [R, nodes, states]: `node` before it is normalised, if the kernel returns it
@@ -51,13 +51,13 @@ class Beliefs:
         return self.messages.reshape(self.field.replicas.numel(), *self.messages.shape[-2:])
 
     @cached_property
-    def _collected(self) -> Extended:
-        return collect(self.problem, self._flat_messages)
+    def _collected(self) -> tuple[Extended, Tensor]:
+        return collect_with_levels(self.problem, self._flat_messages)
 
     @cached_property
     def _node_totals(self) -> Tensor:
-        """Unnormalised node beliefs [R, nodes, states]."""
-        return self._collected.join()
+        """Node beliefs up to a constant for each node [R, nodes, states]."""
+        return self._collected[0].join().to(self.messages.dtype)
 
     def _edge_blocks(self) -> Iterator[slice]:
         """Ranges of edges to work on; a single range if autograd records, since it would keep every block anyway."""
@@ -66,9 +66,9 @@ class Beliefs:
         return blocks(self.field.num_edges, self.problem.edge[:, :1].numel())
 
     def _edge_totals(self, edges: slice) -> Tensor:
-        """Unnormalised beliefs of a range of edges [R, edges, states, states]."""
+        """Beliefs of a range of edges, without the constants of both ends [R, edges, states, states]."""
         problem = self.problem
-        near, far = cavities(problem, self._flat_messages, self._collected, edges).chunk(2, dim=-2)
+        near, far = cavities(problem, self._flat_messages, self._collected[0], edges).chunk(2, dim=-2)
         potentials = problem.edge[:, edges] / problem.appearance[:, edges, None, None]
         totals = potentials + near[..., :, None] + far[..., None, :]
         barred = totals.detach().flatten(-2).amax(-1) == -torch.inf
@@ -109,16 +109,15 @@ class Beliefs:
         if self.semiring == "max":
             return self.field.score(self.decode())
         field, problem = self.field, self.problem
-        node = self._node_totals.logsumexp(-1)
-        # A sum of a million terms in float32 would be off by several nats.
-        wide = torch.float32 if node.device.type == "mps" else torch.float64
-        total = torch.zeros(node.shape[0], field.num_graphs, dtype=wide, device=node.device)
-        total = total.index_add(-1, field.graph, node.to(wide))
+        node, levels = self._node_totals.logsumexp(-1), self._collected[1]
+        # The levels count only here: in an edge's term they cancel, and there they would cost digits.
+        total = torch.zeros(node.shape[0], field.num_graphs, dtype=levels.dtype, device=node.device)
+        total = total.index_add(-1, field.graph, node + levels)
         for edges in self._edge_blocks():
             edge = self._edge_totals(edges).flatten(-2).logsumexp(-1)
             source, target = field.edge_index[:, edges]
             bethe = problem.appearance[:, edges] * (edge - node[..., source] - node[..., target])
-            total = total.index_add(-1, problem.edge_graph[edges], bethe.to(wide))
+            total = total.index_add(-1, problem.edge_graph[edges], bethe.to(levels.dtype))
         return self._unflatten(total.to(node.dtype))
 
     def decode(self) -> Tensor:

@@ -37,11 +37,21 @@ class Extended:
         """The same in place and without gradient, from plain `terms`; `barred` tells whether any may be -inf."""
         # index_add_ is up to fifteen times slower on CPUs for a single replica.
         rows = index[:, None].expand_as(terms)
+        terms = terms.to(self.finite.dtype)
         if barred:
             split = Extended.split(terms)
             self.infinities.scatter_add_(-2, rows, split.infinities)
             terms = split.finite
         self.finite.scatter_add_(-2, rows, terms if weight is None else weight * terms)
+
+    def shifted(self) -> tuple["Extended", Tensor]:
+        """The values relative to the largest of each row, and those largest values [..., rows].
+
+        Once a large sum is rounded, only few digits of the differences within its row are left.
+        """
+        level = self.join().detach().amax(-1, keepdim=True)
+        level = level.masked_fill(level == -torch.inf, 0.0)
+        return Extended(self.finite - level, self.infinities), level.squeeze(-1)
 
     def rows(self, index: Tensor) -> "Extended":
         """Rows of the second-last axis."""

@@ -15,7 +15,7 @@ Schedule = Literal["synchronous", "sequential", "residual"]
 
 DEFAULT_SWEEPS = 200  # loopy graphs that converge at all mostly do so in fewer; forests get as many as they need
 MAX_SWEEPS = 2**31 - 1  # compiled kernels count sweeps in 32 bits
-DEFAULT_TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}  # above the rounding noise of a log-message
+DEFAULT_TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}  # above the relative rounding noise of a log-message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,8 @@ class PropagationOptions:
         edge_appearance: weight of each edge in tree-reweighted propagation; 1 is plain propagation.
             A number, a tensor [edges] or [*replicas, edges], or "spanning".
         max_sweeps: when to stop; None means 200, or on forests as many as the exact answer needs without damping.
-        tolerance: a graph stops when no log-message changes by more; 0 runs all sweeps; None depends on the precision.
+        tolerance: largest change of a log-message, relative to max(1, its largest magnitude), at which a graph stops;
+            0 runs all sweeps; None depends on the precision.
         schedule: the order in which messages are sent.
     """
 

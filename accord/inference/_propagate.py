@@ -40,8 +40,9 @@ def propagate(
             [edges] or [*replicas, edges] of such numbers, or "spanning": the edge probabilities of the uniform spanning
             tree, with which the converged log-partition is an upper bound. 1 is plain propagation.
         max_sweeps: when to stop; by default 200, and on forests as many as the exact answer needs without damping.
-        tolerance: a graph has converged when no log-message changes by more; 0 runs all `max_sweeps`. By default
-            1e-5 in float32 and 1e-12 in float64.
+        tolerance: a graph has converged when no log-message changes by more, relative to max(1, its largest finite
+            magnitude); `residual` is that change. 0 runs all `max_sweeps`. By default 1e-5 in float32 and 1e-12 in
+            float64.
         backend: "reference" (plain torch, any device), "native" (a CPU kernel, compiled at first use; needs a C++
             compiler), "triton" (fused GPU kernels, compiled at first use), or "auto", the fastest of them that can
             solve the problem. `beliefs.backend` names the one that was used.

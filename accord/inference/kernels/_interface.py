@@ -25,7 +25,7 @@ class Problem:
     semiring: str
     damping: float
     max_sweeps: int
-    tolerance: float
+    tolerance: float  # of the largest change of a log-message, relative to max(1, its largest magnitude)
     start: Tensor | None  # [R, arcs, states]: messages to continue from
     schedule: str = "synchronous"  # the order in which messages are sent
 
@@ -72,7 +72,7 @@ class Solution:
     """Messages, and how they were reached, for each replica and graph."""
 
     messages: Tensor  # [R, arcs, states]: normalised logs
-    residual: Tensor  # [R, graphs]: largest change of a log-message in the last sweep
+    residual: Tensor  # [R, graphs]: largest change of a log-message in the last sweep, relative as in `tolerance`
     sweeps: Tensor  # [R, graphs]: sweeps until the graph was frozen, or all of them
     totals: Tensor | None = (
         None  # [R, nodes, states]: node beliefs up to a constant for each node, if the kernel has them

@@ -2,9 +2,9 @@
 
 The pending change of a message is bounded without computing it, by how far its cavity has moved since it was last sent
 (as in Sutton and McCallum 2007): no log-message changes by more than the spread of that move. So no message is computed
-that is not sent, and a graph has converged when no pending change exceeds the tolerance. In each round a fixed share of
-each graph's arcs, those with the largest pending changes, is sent at the same time. Plain torch, differentiable by
-unrolling.
+that is not sent. Changes are relative to the message's `magnitude`, and a graph has converged when no pending change
+exceeds the tolerance. In each round a fixed share of each graph's arcs, those with the largest pending changes, is sent
+at the same time. Plain torch, differentiable by unrolling.
 """
 
 import torch
@@ -18,6 +18,7 @@ from accord.inference.kernels.reference._synchronous import (
     collect,
     damp,
     first_messages,
+    magnitude,
     new_messages,
 )
 
@@ -38,7 +39,7 @@ def solve(problem: Problem) -> Solution:
     )  # change that damping held back; infinite if never sent
     while True:
         cavity = cavities(problem, messages, collect(problem, messages))
-        pending = held_back + _spread(last_cavity, cavity.detach())
+        pending = (held_back + _spread(last_cavity, cavity.detach())) / magnitude(messages.detach())
         chosen = _choose(problem, pending, num_arcs, problem.max_sweeps * num_arcs - sent)
         replica, arc = chosen.nonzero(as_tuple=True)
         if not len(arc):

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from accord.field._field import sum_dtype
 from accord.inference._extended import Extended
 from accord.inference.kernels._interface import Problem, Solution
 from accord.inference.kernels.reference._levels import centre_levels, ranges
@@ -73,7 +74,7 @@ def solve(problem: Problem) -> Solution:
             new = damp(problem, old, new_messages(problem, table, cavity, step.arcs))
             new = torch.where(running[:, problem.arc_graph[step.arcs], None], new, old)
             messages = put(messages, 1, step.arcs, new)
-        residual = torch.where(running, change(problem, before, messages.detach()), residual)
+        residual = torch.where(running, change(problem, before, messages.detach(), relative=True), residual)
         sweeps += running
         if problem.tolerance:
             running = running & (residual > problem.tolerance)
@@ -84,7 +85,9 @@ def solve(problem: Problem) -> Solution:
 
 def _cavities(problem: Problem, weight: Tensor, messages: Tensor, step: Step) -> Tensor:
     """The belief of each arc's source without the target's own message, for the arcs of a step."""
-    incoming = Extended.split(messages[:, step.incoming])
-    totals = Extended.split(problem.node[:, step.nodes]).scatter_add(step.target, incoming, weight[:, step.incoming])
+    wide = sum_dtype(messages.device)
+    incoming = Extended.split(messages[:, step.incoming].to(wide))
+    sums = Extended.split(problem.node[:, step.nodes].to(wide))
+    totals, _ = sums.scatter_add(step.target, incoming, weight[:, step.incoming]).shifted()
     reverse = Extended.split(messages[:, problem.arcs.reverse[step.arcs]])
-    return (totals.rows(step.source) - reverse).join()
+    return (totals.rows(step.source) - reverse).join().to(messages.dtype)

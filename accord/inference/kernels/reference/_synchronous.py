@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from accord.errors import InfeasibleError
+from accord.field._field import sum_dtype
 from accord.inference._blocks import blocks
 from accord.inference._extended import Extended, has_infinity
 from accord.inference._semiring import REDUCE
@@ -27,11 +28,25 @@ def arc_potentials(problem: Problem) -> Tensor:
 
 
 def collect(problem: Problem, messages: Tensor) -> Extended:
-    """Node beliefs before normalising: each node's potential plus all messages to it."""
+    """Node beliefs, shifted so that the best state is 0: each node's potential plus all messages to it.
+
+    In float64: a node may have a million neighbours, and a cavity is a difference of two such sums.
+    """
+    return collect_with_levels(problem, messages)[0]
+
+
+def collect_with_levels(problem: Problem, messages: Tensor) -> tuple[Extended, Tensor]:
+    """The same, and the shift of each node [R, nodes]."""
+    return _collect(problem, messages).shifted()
+
+
+def _collect(problem: Problem, messages: Tensor) -> Extended:
+    wide = sum_dtype(problem.node.device)
     if problem.wants_gradient or (torch.is_grad_enabled() and messages.requires_grad):
         weight = problem.appearance.repeat(1, 2)[..., None]
-        return Extended.split(problem.node).scatter_add(problem.arcs.target, Extended.split(messages), weight)
-    totals = Extended.split(problem.node.detach())
+        incoming = Extended.split(messages.to(wide))
+        return Extended.split(problem.node.to(wide)).scatter_add(problem.arcs.target, incoming, weight)
+    totals = Extended.split(problem.node.detach().to(wide))
     source, target = problem.arcs.edge_index
     along, against = messages.detach().chunk(2, dim=-2)
     barred = has_infinity(messages)
@@ -51,7 +66,7 @@ def cavities(problem: Problem, messages: Tensor, totals: Extended, edges: slice 
     along, against = messages.chunk(2, dim=-2)
     source, target = problem.arcs.edge_index[:, edges]
     reverse = Extended.split(torch.cat([against[:, edges], along[:, edges]], dim=-2))
-    return (totals.rows(torch.cat([source, target])) - reverse).join()
+    return (totals.rows(torch.cat([source, target])) - reverse).join().to(messages.dtype)
 
 
 def send(problem: Problem, potentials: Tensor, messages: Tensor) -> Tensor:
@@ -81,10 +96,17 @@ def damp(problem: Problem, old: Tensor, new: Tensor) -> Tensor:
     return normalise(problem.damping * old + (1 - problem.damping) * new, problem.semiring)
 
 
-def change(problem: Problem, old: Tensor, new: Tensor) -> Tensor:
-    """Largest change of a log-message, for each replica and graph [R, graphs]."""
+def magnitude(messages: Tensor) -> Tensor:
+    """What changes of each message are relative to [...]: its largest finite magnitude, but at least 1."""
+    return messages.masked_fill(messages == -torch.inf, 0.0).abs().amax(-1).clamp(min=1.0)
+
+
+def change(problem: Problem, old: Tensor, new: Tensor, relative: bool = False) -> Tensor:
+    """Largest change of a log-message, for each replica and graph [R, graphs]; absolute, or relative to `magnitude`."""
     step = Extended.split(new) - Extended.split(old)
     moved = step.finite.abs().masked_fill(step.infinities != 0, torch.inf).amax(-1)
+    if relative:
+        moved = moved / magnitude(new)
     index = problem.arc_graph.expand_as(moved)
     still = moved.new_zeros(moved.shape[0], problem.num_graphs)
     return still.scatter_reduce(-1, index, moved, reduce="amax")
@@ -112,7 +134,7 @@ def solve(problem: Problem) -> Solution:
     running, residual, sweeps = first_state(problem)
     for _ in range(problem.max_sweeps):
         new = damp(problem, messages, send(problem, potentials, messages))
-        residual = torch.where(running, change(problem, messages.detach(), new.detach()), residual)
+        residual = torch.where(running, change(problem, messages.detach(), new.detach(), relative=True), residual)
         messages = torch.where(running[:, problem.arc_graph, None], new, messages)
         sweeps += running
         if problem.tolerance:

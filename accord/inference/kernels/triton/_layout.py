@@ -96,7 +96,7 @@ def lay_out(
     totals, counts = node, node_counts
     if problem.start is not None:
         begin = collect(problem, problem.start)
-        totals = _rows(begin.finite, form, rank)
+        totals = _rows(begin.finite.to(node.dtype), form, rank)
         counts = _rows(begin.infinities.int(), form, rank) if form.barred else None
     shape = (replicas, problem.num_graphs)
     never = torch.where(sizes > 0, torch.inf, -1.0).to(node.dtype).expand(shape)  # -1: nothing has to converge

@@ -17,7 +17,8 @@ from accord.inference.kernels.cpu._build import BuildError, load_library
 
 log = logging.getLogger("accord.inference")
 
-MAX_STATES = 64  # as in native/sweep.hpp
+MAX_STATES = 4096  # the entries of 16 tables are numbered in 32 bits, and one table takes 64 MB in float32
+LANES = 16  # edges of a block, of which the last may have empty ones; as in native/simd.hpp for float32 and AVX-512
 MAX_REDUCED = 8  # up to so many states, tables are stored without their last row and column; as in native/reduced.hpp
 LARGE_GRAPH = 2048  # edges; graphs with fewer are solved several at a time, as in native/plan.hpp
 MAX_EDGES = 2**30  # edges and rows are numbered in 32 bits
@@ -91,12 +92,13 @@ def needed_bytes(problem: Problem) -> int:
     padded = 1 if states == 2 else 1 << (states - 1).bit_length() if states <= 8 else -(-states // 16) * 16
     message += int(problem.appearance.shape[0] > 1)
     totals = 3 * num_nodes * padded * each
+    empty = LANES - 1 if states > MAX_REDUCED else 0  # lanes of the last block: with few states they do not matter
     returned = replicas * 2 * num_edges * states * each
     beliefs = replicas * num_nodes * states * each
     numbered = 3 * 4 * num_edges  # edge, source and target in 32 bits
     # While edges are sorted there is a list of records, and the order of several graphs, but there are no tables yet.
     planning = numbered + 3 * 4 * largest + 4 * num_edges * (not one_graph)
-    own = table * each * num_edges + totals
+    own = table * each * (num_edges + empty) + totals
     if one_graph:
         # Tables and totals are freed before the last replica's messages are written.
         most = beliefs + returned + max(own - returned // replicas, 0)
@@ -104,7 +106,8 @@ def needed_bytes(problem: Problem) -> int:
     # Each thread works on its own graph, unless a graph is so large that all threads share it.
     threads = torch.get_num_threads()
     graphs = 1 if 4 * threads * largest > num_edges * replicas else threads
-    held = min(own + message * each * num_edges, (own + message * each * num_edges) * graphs * largest // num_edges)
+    whole = own + message * each * num_edges
+    held = min(whole, whole * graphs * (largest + empty) // (num_edges + empty))
     return int(max(planning, numbered + held + beliefs + returned))
 
 

@@ -42,15 +42,16 @@ template <class R> INLINE Lanes<R> softplus_difference(Lanes<R> a, Lanes<R> b) {
     return larger<R>(a, zero) - larger<R>(b, zero) + log((one + exp_positive(-magnitude<R>(a))) / rest);
 }
 
-// Largest change of the two log-messages of an arc, -softplus(ratio) and -softplus(-ratio).
+// Largest relative change of the two log-messages of an arc, -softplus(ratio) and -softplus(-ratio).
 template <class R, bool MAX> INLINE Lanes<R> ratio_change(Lanes<R> before, Lanes<R> after) {
+    Lanes<R> zero{}, size = magnitude<R>(after);
     if constexpr (MAX) {
-        Lanes<R> zero{};
         return larger<R>(magnitude<R>(larger<R>(after, zero) - larger<R>(before, zero)),
-                         magnitude<R>(larger<R>(-after, zero) - larger<R>(-before, zero)));
+                         magnitude<R>(larger<R>(-after, zero) - larger<R>(-before, zero))) / relative_to<R>(size);
     }
+    size += log(splat(R(1)) + exp_positive(-size));
     Lanes<R> one_way = magnitude<R>(softplus_difference<R>(after, before));
-    return larger<R>(one_way, magnitude<R>(after - before) - one_way);
+    return larger<R>(one_way, magnitude<R>(after - before) - one_way) / relative_to<R>(size);
 }
 
 // New totals become old ones, and new ones start again from the potentials in `base`.

@@ -14,8 +14,13 @@
 //   totals   [rows][2][padded]          old: exp(total - max) ("max": total) of the sweep before; new: sum of logs;
 //                                       or both as products, relative to the last state
 #pragma once
+#include <algorithm>
+#include <cmath>
+
 #include "reduced.hpp"
 
+// Numbers of states that are not known when compiled: up to ON_STACK, and more.
+constexpr int SOME_STATES = 0, MANY_STATES = -1;
 template <class R> constexpr R NARROW = sizeof(R) == 4 ? R(30) : R(300);
 template <class R> constexpr R FAR = sizeof(R) == 4 ? R(50) : R(380);  // 8 e^(FAR + NARROW) is finite
 template <class R> constexpr R UNUSED = sizeof(R) == 4 ? R(-1e30) : R(-1e300);  // total of a padding state
@@ -101,14 +106,17 @@ template <class R, bool MAX> INLINE void damp(R damping, int rest, const R* befo
 
 template <class R> INLINE R exp_or_infinite(R x) { return x > 2 * NARROW<R> ? INF<R> : exp_positive(splat(x))[0]; }
 
-// Largest change of the log-messages of an arc, as a factor ("max": as a difference). `before` and `after` are its
-// ratios; `high` and `low` are the largest and smallest factor by which one of them, or the last state's 1, changed. If
-// `biases` are given, the ratios are stored without them.
+// Least magnitude of the smallest log-message: no state of a message can have less than all others.
+template <class R, bool MAX> R least_size(int states) { return MAX ? R(1) : std::max(R(1), R(std::log(double(states)))); }
+
+// Largest relative change of the log-messages of an arc, times `least_size`, as a factor ("max": as a difference).
+// `before` and `after` are its ratios; `high` and `low` are the largest and smallest factor by which one of them, or the
+// last state's 1, changed. If `biases` are given, the ratios are stored without them.
 template <class R, bool MAX>
 INLINE Lanes<R> largest_change(int rest, const R* before, const Lanes<R>* after, Lanes<R> high, Lanes<R> low,
-                               const R* biases) {
+                               const R* biases, R least) {
     constexpr int W = WIDTH<R>;
-    Lanes<R> old_level = splat(R(!MAX)), new_level = old_level;
+    Lanes<R> old_level = splat(R(!MAX)), new_level = old_level, lowest = old_level;
     for (int k = 0; k < rest; ++k) {
         Lanes<R> pair[2] = {load(before + k * W), after[k]};
         if (biases) {
@@ -117,23 +125,30 @@ INLINE Lanes<R> largest_change(int rest, const R* before, const Lanes<R>* after,
         }
         old_level = MAX ? larger<R>(old_level, pair[0]) : old_level + pair[0];
         new_level = MAX ? larger<R>(new_level, pair[1]) : new_level + pair[1];
+        lowest = smaller<R>(lowest, pair[1]);
     }
-    if constexpr (MAX) return larger<R>(high - (new_level - old_level), (new_level - old_level) - low);
+    if constexpr (MAX) {
+        const Lanes<R> moved = larger<R>(high - (new_level - old_level), (new_level - old_level) - low);
+        return moved / relative_to<R>(new_level - lowest);
+    }
     const Lanes<R> scale = old_level * reciprocal<R>(new_level);
-    return larger<R>(high * scale, reciprocal<R>(low * scale));
+    const Lanes<R> moved = log(larger<R>(high * scale, reciprocal<R>(low * scale)));
+    return exp_positive(moved * least / relative_to<R>(log(new_level * reciprocal<R>(lowest))));
 }
 
 template <class R, int K, bool MAX, bool REDUCED, bool PRODUCT>
 void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
-    constexpr int W = WIDTH<R>, P = K > 0 ? pad(K) : 0, Q = K > 0 ? pad(K - 1) : 0, ROOM = K > 0 ? P : MAX_STATES;
+    constexpr int W = WIDTH<R>, P = K > 0 ? pad(K) : 0, Q = K > 0 ? pad(K - 1) : 0;
+    constexpr int ROOM = K > 0 ? P : K == SOME_STATES ? ON_STACK : 0;
     const Sweep<R> s = given;  // a copy that no store can alias, so that it stays in registers
     const int states = K > 0 ? K : s.states, rest = states - 1, padded = K > 0 ? P : s.padded;
     const int written = K > 0 ? Q : (rest + W - 1) / W * W;
     R* new_totals = s.totals + padded;
     const Lanes<R> none = splat(R(!MAX));  // no change
     const bool beside = s.residual_step != 0;  // small graphs: the change in each lane is needed
-    const R enough = MAX ? s.enough : exp_or_infinite(s.enough);
-    const R surely = MAX ? 4 * s.enough : exp_or_infinite(4 * s.enough);
+    const R least = least_size<R, MAX>(states);
+    const R enough = MAX ? s.enough : exp_or_infinite(least * s.enough);
+    const R surely = MAX ? 4 * s.widest * s.enough : exp_or_infinite(4 * s.widest * s.enough);
     Lanes<R> most = s.enough > 0 ? none : splat(INF<R>);
     constexpr bool SMALL = Q > 0 && Q < W;
     Pending<R, SMALL ? Q : 1, PRODUCT> pending;
@@ -147,7 +162,7 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
         find_rows<R, P>(s.source + block * W, s.stride, places[1]);
 
         // Cavity: remove the other end's own message, or its evidence would return to it. cavity[0] is the source's.
-        Lanes<R> cavity[2][ROOM], said[2][ROOM], inverse[2][ROOM];
+        Row<R, ROOM> cavity[2] = {{s, 0}, {s, 1}}, said[2] = {{s, 2}, {s, 3}}, inverse[2] = {{s, 4}, {s, 5}};
 #pragma GCC unroll 2
         for (int side = 0; side < 2; ++side) {
             const R* heard = messages + (1 - side) * rest * W;
@@ -195,12 +210,13 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
                 }
                 above[side] = MAX ? high[side] - low[side] - most : high[side] - low[side] * most;
             }
-            // No log-message changes by more than high / low ("max": high - low): most blocks cannot raise the maximum.
+            // No log-message changes by more than high / low ("max": high - low), and none is smaller than `least`: most
+            // blocks cannot raise the maximum.
             const Lanes<R> raised = larger<R>(above[0], above[1]);
             bool look = any_above<R>(raised, Lanes<R>{});
             if (beside) {
-                // The largest change is at least half of that: if a quarter already exceeds `enough`, it need not be
-                // computed.
+                // The largest change is at least half of that: if a quarter already exceeds `enough`, whatever it is
+                // relative to, it need not be computed.
                 const auto beyond = [&](int side) {
                     return MAX ? high[side] - low[side] - surely : high[side] - low[side] * surely;
                 };
@@ -218,10 +234,10 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
                     const int64_t at = side * rest * W;
                     const R *before = messages + at, *bias = REDUCED ? biases + at : nullptr;
                     most = larger<R>(
-                        most, largest_change<R, MAX>(rest, before, said[side], high[side], low[side], bias));
+                        most, largest_change<R, MAX>(rest, before, said[side], high[side], low[side], bias, least));
                 }
                 if (beside) {
-                    store(s.residual + block * W, MAX ? most : log(most));
+                    store(s.residual + block * W, MAX ? most : log(most) / least);
                 } else {  // one graph: only the maximum is needed, and only until it exceeds `enough`
                     const R found = reduce_max<R>(most);
                     most = splat(found > enough ? INF<R> : found);
@@ -249,5 +265,5 @@ void sweep_ratios(const Sweep<R>& given, int64_t first, int64_t last) {
         }
     }
     pending.add_to(new_totals);
-    if (!beside) store(s.residual, MAX ? most : log(most));
+    if (!beside) store(s.residual, MAX ? most : log(most) / least);
 }

@@ -21,7 +21,8 @@ template <class R> class Solver : public Storage<R> {
             const int64_t edge = plan.edge[unit.first_block * W + lane / 2];
             stuck_arc.store(lane % 2 ? a.edges + edge : edge, std::memory_order_relaxed);
         } else {
-            for (int64_t b = team.begin(unit.blocks()); b < team.end(unit.blocks()); ++b) write_block(unit, replica, b);
+            for (int64_t b = team.begin(unit.blocks()); b < team.end(unit.blocks()); ++b)
+                write_block(unit, replica, b, team.rank);
         }
         team.wait();
     }
@@ -253,7 +254,7 @@ template <class R> class Solver : public Storage<R> {
     void sweep_graph(const Unit& unit, int64_t replica, const Team& team) {
         const Kernel<R> kernel = choose_kernel();
         Sweep<R> mine = s;
-        mine.residual_step = 0;
+        mine.residual_step = 0, mine.scratch = Base::scratch_of(team.rank);
         int64_t tiles = 0, done = 0;
         for (const auto& round : unit.rounds) tiles += int64_t(round.size());
         R moved = INF<R>;

@@ -38,13 +38,14 @@ template <class R> class Storage {
         for (const auto& round : unit.rounds) tiles += int64_t(round.size());
         residual.reserve((unit.one_graph() ? 2 * tiles : blocks) * W);
         zeros.assign(K * K, R(0));
+        scratch.reserve(std::max<int64_t>(a.threads, 1) * scratch_numbers());
     }
 
   protected:
     const Arguments& a;
     const Plan& plan;
     const int K;
-    Buffer<R> tables, messages, weights, biases, base, totals, residual;
+    Buffer<R> tables, messages, weights, biases, base, totals, residual, scratch;
     Buffer<uint8_t> in_logs, spans;
     Buffer<uint32_t> live;
     std::vector<R> zeros;
@@ -71,6 +72,9 @@ template <class R> class Storage {
         return unit.rows() * 2 * (way == Way::LOGS ? 2 : 1) * padded_states(K, way) * int64_t(sizeof(R));
     }
     int message_numbers(Way way) const { return way == Way::LOGS ? K : K - 1; }
+    int room() const { return (K + W - 1) / W * W; }
+    int64_t scratch_numbers() const { return int64_t(SCRATCH_ROWS) * room() * W; }
+    R* scratch_of(int rank) const { return scratch.get() + rank * scratch_numbers(); }
 
     // ---- in
 
@@ -84,7 +88,7 @@ template <class R> class Storage {
         s.tables = tables.get(), s.messages = messages.get(), s.totals = totals.get();
         s.weights = a.appearance ? weights.get() : nullptr, s.biases = biases.get();
         s.in_logs = in_logs.get(), s.live = live.get(), s.edges = plan.edge.data() + unit.first_block * W;
-        s.damping = R(a.damping);
+        s.damping = R(a.damping), s.scratch = scratch.get(), s.room = room();
         s.prefetch = totals_bytes(unit, way) > OWN_CACHE;
         multiplying = may_multiply(unit, way);
     }
@@ -93,6 +97,7 @@ template <class R> class Storage {
         if (team.rank == 0) s.potentials = static_cast<const R*>(a.edge) + replica * a.edges * K * K;
         team.wait();
         bool barred = false, wide = false;
+        R span = a.start && a.damping != 0 ? NARROW<R> : R(0);  // of messages to start from, which damping keeps
         for (int64_t b = team.begin(unit.blocks()); b < team.end(unit.blocks()); ++b) {
             const int32_t* edges = plan.edge.data() + (unit.first_block + b) * W;
             prefetch_tables_after(unit, b);
@@ -103,9 +108,12 @@ template <class R> class Storage {
                 for (int l = 0; l < W; ++l) weights.get()[b * W + l] = edges[l] < 0 ? R(1) : from[edges[l]];
             }
             alignas(64) R bias[2 * MAX_REDUCED * W];
-            for (const Kind kind : {load_table(b, edges, bias), load_messages(replica, b, edges, bias)})
-                barred |= kind.barred, wide |= kind.wide;
+            Lanes<R>* values = (Lanes<R>*)scratch_of(team.rank);
+            for (const Kind kind : {load_table(b, edges, bias), load_messages(replica, b, edges, bias, values)})
+                barred |= kind.barred, wide |= kind.wide, span = std::max(span, kind.span);
         }
+        // Only small graphs, which no team shares, need this bound.
+        if (team.size == 1) s.widest = std::max(R(1), span + (a.best ? R(0) : R(std::log(double(K)))));
         // Way::LOGS takes any span, and counts infinities.
         if (barred && way != Way::LOGS) found_barred = true;
         if (wide && (way == Way::REDUCED || (way != Way::LOGS && form == Form::LINEAR))) found_wide = true;
@@ -113,6 +121,7 @@ template <class R> class Storage {
     }
     struct Kind {
         bool barred, wide;  // holds -inf; spans too much for the quickest way
+        R span = 0;         // of a table, and so of messages computed with it
     };
 
     void prefetch_tables_after(const Unit& unit, int64_t block) const {
@@ -154,7 +163,7 @@ template <class R> class Storage {
                 store(table + n * W, wide ? value : exp<R>(value));
             }
         }
-        return {any<R>(forbidden), any<R>(high - low > NARROW<R>)};
+        return {any<R>(forbidden), any<R>(high - low > NARROW<R>), reduce_max<R>(high - low)};
     }
     // Stored in quarters, rounded up, so that a byte is enough.
     void keep_spans(int64_t block, Lanes<R> span) {
@@ -203,11 +212,10 @@ template <class R> class Storage {
         return {any<R>(forbidden), any<R>(wide)};
     }
 
-    Kind load_messages(int64_t replica, int64_t block, const int32_t* edges, const R* bias) {
+    Kind load_messages(int64_t replica, int64_t block, const int32_t* edges, const R* bias, Lanes<R>* values) {
         const R* from = static_cast<const R*>(a.start) + (a.start ? replica * 2 * a.edges * K : 0);
         Mask<R> forbidden{}, wide{};
         for (int side = 0; side < 2; ++side) {
-            Lanes<R> values[MAX_STATES];
             for (int k = 0; k < K; ++k) {
                 values[k] = Lanes<R>{};
                 for (int l = 0; a.start && l < W; ++l)
@@ -240,13 +248,13 @@ template <class R> class Storage {
 
     // ---- out
 
-    void write_block(const Unit& unit, int64_t replica, int64_t block) {
+    void write_block(const Unit& unit, int64_t replica, int64_t block, int rank) {
         const int32_t* edges = plan.edge.data() + (unit.first_block + block) * W;
         R* out = static_cast<R*>(a.messages) + replica * 2 * a.edges * K;
         alignas(64) R bias[2 * MAX_REDUCED * W];
         if (way == Way::REDUCED) prefetch_tables_after(unit, block), find_biases(s, block, bias);
         for (int side = 0; side < 2; ++side) {
-            alignas(64) R logs[MAX_STATES * W];
+            R* logs = scratch_of(rank);
             const R* from = messages.get() + (block * 2 + side) * message_numbers(way) * W;
             if (way == Way::BINARY) {
                 const Lanes<R> zero{}, value = ::load(from);
@@ -257,14 +265,13 @@ template <class R> class Storage {
                 store(logs + W, zero - larger<R>(-ratio, zero) - rest);
                 from = logs;
             } else if (way != Way::LOGS) {
-                Lanes<R> values[MAX_STATES];
+                Lanes<R>* values = (Lanes<R>*)logs;
                 for (int k = 0; k < K - 1; ++k) values[k] = a.best ? ::load(from + k * W) : log(::load(from + k * W));
                 for (int k = 0; way == Way::REDUCED && k < K - 1; ++k)
                     values[k] += ::load(bias + (side * (K - 1) + k) * W);
                 values[K - 1] = Lanes<R>{};
                 if (a.best) normalise<R, true>(K, values);
                 else normalise<R, false>(K, values);
-                for (int k = 0; k < K; ++k) store(logs + k * W, values[k]);
                 from = logs;
             }
             for (int l = 0; l < W; ++l) {

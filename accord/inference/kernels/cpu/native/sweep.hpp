@@ -10,7 +10,7 @@
 #pragma once
 #include "simd.hpp"
 
-constexpr int MAX_STATES = 64;
+constexpr int ON_STACK = 64;  // states; with more, a block's cavities and messages are kept in `scratch`
 constexpr int CHUNK = 8;  // columns of a table processed at a time; their sums and inputs take 16 of 32 registers
 
 // Largest span of a table for which exp(potential - max) is used. For any cavities, the best source state alone then
@@ -34,13 +34,32 @@ template <class R> struct Sweep {
     const int32_t* edges;    // [blocks][lanes]: edges of the input, -1 in empty lanes
     const uint8_t* in_logs;  // [blocks]: tables held as logs
     const uint32_t* live;    // [blocks]: lanes that may change
-    R* residual;             // [blocks or 1][lanes]: largest change of a log-message so far
+    R* residual;             // [blocks or 1][lanes]: largest change of a log-message so far, relative: see `relative_to`
     int64_t residual_step;   // 0: one row for all blocks
     R enough;                // a larger change need not be exact: any number above this may be reported
+    R widest;                // what changes are relative to is at most this
     R damping;
     int64_t* stuck;          // set to a lane whose message has no possible state
     bool prefetch;           // totals do not fit in the core's own cache
+    R* scratch;              // [SCRATCH_ROWS][room][lanes]: of this thread
+    int room;                // states, rounded up to whole vectors
 };
+constexpr int SCRATCH_ROWS = 8;
+
+// Numbers for every state of a block's edges: on the stack if their count is known, otherwise row `n` of the scratch.
+template <class R, int ROOM> struct Row {
+    Lanes<R> values[ROOM];
+    INLINE Row(const Sweep<R>&, int) {}
+    INLINE operator Lanes<R>*() { return values; }
+};
+template <class R> struct Row<R, 0> {
+    Lanes<R>* values;
+    INLINE Row(const Sweep<R>& s, int n) : values((Lanes<R>*)s.scratch + int64_t(n) * s.room) {}
+    INLINE operator Lanes<R>*() { return values; }
+};
+
+// A change of a log-message is divided by its largest magnitude, but at least by 1.
+template <class R> INLINE Lanes<R> relative_to(Lanes<R> size) { return larger<R>(size, splat(R(1))); }
 
 // Position of entry (i, j) in a block's table, which is stored by chunks of columns, in the order of reading.
 INLINE int64_t entry(int states, int i, int j) {
@@ -201,8 +220,8 @@ __attribute__((noinline)) void report_stuck(const Sweep<R>& s, int64_t block, in
 // The sweep in logs, for tables of wide span or with forbidden pairs, where messages may be -inf. Totals have a second
 // row that counts infinities, since -inf cannot be subtracted from a sum again. Other problems use ratio.hpp and
 // binary.hpp, which are several times faster.
-template <class R, bool MAX> void sweep_logs(const Sweep<R>& s, int64_t first, int64_t last) {
-    constexpr int W = WIDTH<R>, ROOM = MAX_STATES;
+template <class R, bool MAX, int ROOM> void sweep_logs(const Sweep<R>& s, int64_t first, int64_t last) {
+    constexpr int W = WIDTH<R>;
     const int states = s.states, padded = s.padded;
     R* new_totals = s.totals + s.stride / 2;
     for (int64_t block = first; block < last; ++block) {
@@ -214,12 +233,12 @@ template <class R, bool MAX> void sweep_logs(const Sweep<R>& s, int64_t first, i
         const R* table = s.tables + block * states * states * W;
 
         // Cavity: remove the other end's own message, or its evidence would return to it. cavity[0] is the source's.
-        Lanes<R> cavity[2][ROOM], said[2][ROOM];
+        Row<R, ROOM> cavity[2] = {{s, 0}, {s, 1}}, said[2] = {{s, 2}, {s, 3}};
         alignas(64) uint32_t places[2][W];
         for (int side = 0; side < 2; ++side) find_rows<R, 0>(ends[side], s.stride, places[side]);
         for (int side = 0; side < 2; ++side) {
             const R* heard = messages + (1 - side) * states * W;
-            Lanes<R> barred[ROOM];
+            Row<R, ROOM> barred(s, 4);
             gather_totals<R, 0>(s.totals, padded, places[1 - side], cavity[side]);
             gather_totals<R, 0>(s.totals + padded, padded, places[1 - side], barred);
             for (int k = 0; k < states; ++k) {
@@ -231,11 +250,12 @@ template <class R, bool MAX> void sweep_logs(const Sweep<R>& s, int64_t first, i
 
         bool in_logs = MAX;
         if constexpr (!MAX) {
+            R* logs[4] = {(R*)+cavity[0], (R*)+cavity[1], (R*)+said[0], (R*)+said[1]};
             in_logs = s.in_logs[block];
             if (in_logs) {
-                log_pass<R, false>(states, table, (R*)cavity[0], (R*)cavity[1], (R*)said[0], (R*)said[1]);
+                log_pass<R, false>(states, table, logs[0], logs[1], logs[2], logs[3]);
             } else {
-                Lanes<R> inputs[2][ROOM];
+                Row<R, ROOM> inputs[2] = {{s, 5}, {s, 6}};
                 for (int side = 0; side < 2; ++side) {
                     const Lanes<R> level = finite<R>(largest<R>(cavity[side], states));
                     for (int k = 0; k < states; ++k) inputs[side][k] = exp_positive(cavity[side][k] - level);
@@ -246,7 +266,7 @@ template <class R, bool MAX> void sweep_logs(const Sweep<R>& s, int64_t first, i
                     for (int k = 0; k < states; ++k) tiny |= said[side][k] < SMALLEST<R>;
                 in_logs = any<R>(tiny);
                 if (in_logs)
-                    log_pass<R, true>(states, table, (R*)cavity[0], (R*)cavity[1], (R*)said[0], (R*)said[1]);
+                    log_pass<R, true>(states, table, logs[0], logs[1], logs[2], logs[3]);
             }
         } else {
             table_pass<R, 0, true>(states, table, cavity[0], cavity[1], said[0], said[1]);
@@ -282,19 +302,21 @@ template <class R, bool MAX> void sweep_logs(const Sweep<R>& s, int64_t first, i
         for (int side = 0; side < 2; ++side) {
             Lanes<R>* fresh = said[side];
             R* kept = messages + side * states * W;
-            Lanes<R> possible = splat(-INF<R>);
+            Lanes<R> possible = splat(-INF<R>), most{}, size{};
             for (int k = 0; k < states; ++k) {
                 Lanes<R> before = load(kept + k * W);
                 Lanes<R> step = magnitude<R>(fresh[k] - before);
                 step = (before == -INF<R>) & (fresh[k] == -INF<R>) ? Lanes<R>{} : step;
                 possible = larger<R>(possible, fresh[k]);
-                moved = larger<R>(moved, step);
+                most = larger<R>(most, step);
+                size = larger<R>(size, magnitude<R>(finite<R>(fresh[k])));
                 store(kept + k * W, fresh[k]);
             }
+            moved = larger<R>(moved, most / relative_to<R>(size));
             if (any<R>(possible == -INF<R>)) report_stuck(s, block, side, possible);
 
             const Lanes<R> weight = s.weights ? load(s.weights + block * W) : splat(R(1));
-            Lanes<R> infinities[ROOM];
+            Row<R, ROOM> infinities(s, 7);
             for (int k = 0; k < padded; ++k) {
                 const bool used = k < states;
                 infinities[k] = used ? (fresh[k] == -INF<R> ? splat(R(1)) : Lanes<R>{}) : Lanes<R>{};

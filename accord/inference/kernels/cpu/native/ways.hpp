@@ -28,7 +28,7 @@ template <class R> struct Kernel {
 };
 template <class R, Form FORM> Kernel<R> binary_kernel() { return {sweep_binary<R, FORM>, advance_binary<R, FORM>}; }
 template <class R, int K, bool MAX, bool PRODUCT> Kernel<R> ratio_kernel(Way way) {
-    constexpr auto advance_rows = advance<R, K == 0 ? 0 : pad(K), MAX || PRODUCT>;
+    constexpr auto advance_rows = advance<R, (K > 0 ? pad(K) : 0), MAX || PRODUCT>;
     if constexpr (K > 0)
         if (way == Way::REDUCED) return {sweep_ratios<R, K, MAX, true, PRODUCT>, advance_rows};
     return {sweep_ratios<R, K, MAX, false, PRODUCT>, advance_rows};
@@ -39,7 +39,8 @@ template <class R, int K, bool MAX> Kernel<R> ratio_kernel(Way way, Form form) {
     return ratio_kernel<R, K, MAX, false>(way);
 }
 template <class R, bool MAX> Kernel<R> kernel_for(int states, Way way, Form form) {
-    if (way == Way::LOGS) return {sweep_logs<R, MAX>, advance<R, 0, true>};
+    if (way == Way::LOGS && states > ON_STACK) return {sweep_logs<R, MAX, 0>, advance<R, 0, true>};
+    if (way == Way::LOGS) return {sweep_logs<R, MAX, ON_STACK>, advance<R, 0, true>};
     switch (states) {
         case 2: return MAX ? binary_kernel<R, Form::MAX>()
                            : form == Form::LINEAR ? binary_kernel<R, Form::LINEAR>() : binary_kernel<R, Form::LOGS>();
@@ -49,6 +50,7 @@ template <class R, bool MAX> Kernel<R> kernel_for(int states, Way way, Form form
         case 6: return ratio_kernel<R, 6, MAX>(way, form);
         case 7: return ratio_kernel<R, 7, MAX>(way, form);
         case 8: return ratio_kernel<R, 8, MAX>(way, form);
-        default: return ratio_kernel<R, 0, MAX>(way, form);
+        default: return states > ON_STACK ? ratio_kernel<R, MANY_STATES, MAX>(way, form)
+                                          : ratio_kernel<R, SOME_STATES, MAX>(way, form);
     }
 }

@@ -124,7 +124,7 @@ def send(place, lane, live, running, form: tl.constexpr):
 
 @jit
 def receive(memory, place, sent, lane, side: tl.constexpr, rows, weight, live, running, form: tl.constexpr):
-    """Store a message and add it to the totals of its target; returns its change, and whether no state is left."""
+    """Store a message and add it to the totals of its target; returns its relative change, and whether no state is left."""
     STATES: tl.constexpr = form.states
     WIDTH: tl.constexpr = form.width
     damping = tl.load(memory.options)
@@ -137,6 +137,7 @@ def receive(memory, place, sent, lane, side: tl.constexpr, rows, weight, live, r
             mixed = mixed + (damping * before[k] + (1.0 - damping) * sent[k],)
         sent = normalise(mixed, form)
     moved = tl.zeros((WIDTH,), sent[0].dtype)
+    size = moved + 1.0  # what the change is relative to: the largest finite magnitude, but at least 1
     kept = ()
     added = ()
     barred = ()
@@ -151,6 +152,7 @@ def receive(memory, place, sent, lane, side: tl.constexpr, rows, weight, live, r
         else:
             kept = kept + (value,)
         moved = tl.maximum(moved, step)
+        size = tl.maximum(size, tl.abs(value))
         added = added + (value * weight if form.weighted else value,)
     store_rows(place.messages, lane, side, 2, kept, live & running, form)
     if form.atomic:
@@ -164,12 +166,12 @@ def receive(memory, place, sent, lane, side: tl.constexpr, rows, weight, live, r
         scatter_add(place.fresh, rows, adding, added, form.vector, form)
         if form.barred:
             scatter_add(place.fresh_counts, rows, live, barred, form.count_vector, form)
-    return moved, stuck
+    return moved / size, stuck
 
 
 @jit
 def sweep_edges(memory, replica, position, live, running, before, now, edges, nodes, form: tl.constexpr):
-    """Update both messages of `width` edges; returns their changes, and which have no state left."""
+    """Update both messages of `width` edges; returns their relative changes, and which have no state left."""
     place = find_place(memory, replica, position, live, before, now, edges, nodes, form)
     lane = position % form.width
     weight = 1.0

@@ -50,22 +50,25 @@ def send(cavity, t00, t01, t10, t11, form: tl.constexpr):
 
 @jit
 def distance(before, after, form: tl.constexpr):
-    """The largest change of an entry of the normalised log-message.
+    """The largest change of an entry of the normalised log-message, relative to max(1, its largest magnitude).
 
     For ratio r the entries are r/2 - level and -r/2 - level, where level is log(2 cosh(r/2)), or |r|/2 in max-product.
-    In one of them both parts change in the same direction, so the changes add up.
+    In one of them both parts change in the same direction, so the changes add up. The largest magnitude is |r|/2 + level.
     """
     level = 0.5 * (tl.abs(after) - tl.abs(before))
+    size = tl.abs(after)
     if not form.best:
         # log(2 cosh(r/2)) = |r|/2 + log(1 + e^-|r|); one log for the difference of two, exactly 0 if r is unchanged.
         old = tl.exp(-tl.abs(before))
-        level += tl.log(1.0 + (tl.exp(-tl.abs(after)) - old) / (1.0 + old))
-    return 0.5 * tl.abs(after - before) + tl.abs(level)
+        new = tl.exp(-tl.abs(after))
+        level += tl.log(1.0 + (new - old) / (1.0 + old))
+        size += tl.log(1.0 + new)
+    return (0.5 * tl.abs(after - before) + tl.abs(level)) / tl.maximum(size, 1.0)
 
 
 @jit
 def receive(memory, place, sent, before, side: tl.constexpr, rows, weight, live, running, form: tl.constexpr):
-    """Add a message to the totals of its target; returns the message to store, and its change."""
+    """Add a message to the totals of its target; returns the message to store, and its relative change."""
     if form.damped:
         damping = tl.load(memory.options)
         sent = damping * before + (1.0 - damping) * sent
@@ -82,7 +85,7 @@ def receive(memory, place, sent, before, side: tl.constexpr, rows, weight, live,
 
 @jit
 def exchange(memory, place, weight, live, running, form: tl.constexpr):
-    """Replace both messages of each edge; returns their changes."""
+    """Replace both messages of each edge; returns their relative changes."""
     at = place.messages[:, None] + tl.arange(0, 2)[None, :]
     along, against = unpack(tl.load(at, mask=live[:, None], other=0.0), 2)
     near = tl.load(place.totals + place.source.to(tl.int64), mask=live, other=0.0) - against

@@ -124,7 +124,7 @@ def send(place, live, form: tl.constexpr):
 
 @jit
 def receive(memory, place, sent, side, nodes, weight, live, running, form: tl.constexpr):
-    """Store messages and add them to the totals of their targets; returns changes, and whether no state is left."""
+    """Store messages and add them to the totals of their targets; returns relative changes, and whether no state is left."""
     PADDED: tl.constexpr = form.padded
     state = tl.arange(0, PADDED)[None, :]
     there = live[:, None] & (state < form.stride)
@@ -138,6 +138,8 @@ def receive(memory, place, sent, side, nodes, weight, live, running, form: tl.co
     value = tl.where(state < form.states, value, 0.0)
     # If both are -inf, there is no change.
     step = tl.where((state < form.states) & (value != before), tl.abs(value - before), 0.0)
+    # What the change is relative to: the largest finite magnitude, but at least 1.
+    size = tl.maximum(tl.max(tl.where(value == -float("inf"), 0.0, tl.abs(value)), 1), 1.0)
     tl.store(at, value, mask=there & running[:, None])
     if form.atomic:
         offset = nodes.to(tl.int64)[:, None] * form.padded + state
@@ -148,4 +150,4 @@ def receive(memory, place, sent, side, nodes, weight, live, running, form: tl.co
         if form.weighted:
             value = value * weight[:, None]
         tl.atomic_add(place.fresh + offset, value, mask=there, sem="relaxed")
-    return tl.max(step, 1), stuck
+    return tl.max(step, 1) / size, stuck

@@ -64,3 +64,7 @@ class DivergenceWarning(UserWarning):
 
 class UnusedLabelsWarning(UserWarning):
     """Training cannot use some of the labels."""
+
+
+class UnseenStatesWarning(UserWarning):
+    """Some states never occur in the training labels, so they cannot be learned but still cost time and memory."""

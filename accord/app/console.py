@@ -14,12 +14,19 @@ from accord.errors import (
     ConvergenceWarning,
     DamagedFileWarning,
     DivergenceWarning,
+    UnseenStatesWarning,
     UnusedLabelsWarning,
 )
 
 BAD_INPUT = 2  # exit code of a command that was refused
 INTERRUPTED = 130  # exit code after Ctrl-C, by the shell's convention
-OWN_WARNINGS = (ConvergenceWarning, DamagedFileWarning, DivergenceWarning, UnusedLabelsWarning)
+OWN_WARNINGS = (
+    ConvergenceWarning,
+    DamagedFileWarning,
+    DivergenceWarning,
+    UnseenStatesWarning,
+    UnusedLabelsWarning,
+)
 # The library's errors begin with the Python name of what was called; the command line has its own names, or none.
 COMMAND_LINE_NAMES = {
     "NodeClassifier": "",

@@ -1,5 +1,6 @@
 """Checks of what a user gives to `NodeClassifier`: parameters, and graphs."""
 
+import warnings
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Batch, Data
 
-from accord.errors import GraphError, InputTypeError, OptionError
+from accord.errors import GraphError, InputTypeError, OptionError, UnseenStatesWarning
 from accord.graphs import TREATMENTS, GraphBatch
 from accord.graphs._checks import check_number
 from accord.methods import Recipe, Shape
@@ -112,12 +113,29 @@ def data_shape(
     states = highest + 1 if num_states is None else int(num_states)
     if highest >= states:
         raise GraphError(f"NodeClassifier.fit: a label is {highest}, but num_states={states} allows 0 to {states - 1}.")
+    if num_states is None:
+        _warn_of_unseen(batches[0], states)
     if label_names is not None and len(label_names) != states:
         raise OptionError(f"NodeClassifier: {len(label_names)} label_names for {states} states. Name each state once.")
     count = tasks.pop()
     if task_names is not None and len(task_names) != count:
         raise OptionError(f"NodeClassifier: {len(task_names)} task_names for {count} tasks. Name each task once.")
     return Shape(batches[0].num_features, states, count, batches[0].num_edge_attributes)
+
+
+def _warn_of_unseen(train: GraphBatch, states: int) -> None:
+    """Warn of states that were counted because a label is higher, but that no training label has."""
+    assert train.y is not None
+    unseen = (torch.bincount(train.y[train.y >= 0], minlength=states) == 0).nonzero().flatten().tolist()
+    if unseen:
+        some = ", ".join(map(str, unseen[:5])) + (", ..." if len(unseen) > 5 else "")
+        warnings.warn(
+            f"NodeClassifier.fit: {len(unseen)} of {states} states never occur in the training labels ({some}). They "
+            "cannot be learned, and time and memory grow with the square of the number of states. Number the states "
+            f"from 0 without gaps, or set num_states={states} if other graphs have them.",
+            UnseenStatesWarning,
+            stacklevel=3,
+        )
 
 
 def common_feature_names(graphs: Sequence[Data]) -> list[str] | None:

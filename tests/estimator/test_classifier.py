@@ -20,6 +20,7 @@ from accord.errors import (
     InputError,
     InputTypeError,
     OptionError,
+    UnseenStatesWarning,
 )
 from accord.estimator import _inputs
 from accord.evaluation import node_accuracy
@@ -387,3 +388,13 @@ def test_features_in_double_precision_are_welcome(method):
 
     model = classifier(method=method, max_epochs=2).fit([double(g) for g in TRAIN[:10]], [double(g) for g in VAL[:5]])
     assert model.predict(double(TEST[0])).shape == (TEST[0].num_nodes,)
+
+
+def test_states_that_never_occur_come_with_a_warning():
+    def renumbered(graph):
+        return Data(x=graph.x, edge_index=graph.edge_index, y=torch.tensor([0, 4, 9])[graph.y])
+
+    train, held_out = [renumbered(g) for g in TRAIN[:10]], [renumbered(g) for g in VAL[:5]]
+    with pytest.warns(UnseenStatesWarning, match=r"7 of 10 states never occur .*\(1, 2, 3, 5, 6, \.\.\.\)"):
+        classifier(max_epochs=1).fit(train, held_out)
+    classifier(max_epochs=1, num_states=10).fit(train, held_out)  # asked for: no warning

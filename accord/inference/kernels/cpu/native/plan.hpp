@@ -26,6 +26,16 @@ struct Tile {
     int64_t first, last;  // blocks
 };
 
+struct HubArcs {
+    int32_t block;  // counted from the beginning of the unit
+    int32_t side;   // 0: along the edges, 1: against them
+    uint32_t lanes;
+};
+struct Hub {
+    int64_t row;
+    std::vector<HubArcs> arcs;  // all arcs into the node
+};
+
 struct Unit {
     int64_t first_block = 0, last_block = 0;
     int64_t first_row = 0, last_row = 0;
@@ -34,6 +44,7 @@ struct Unit {
     std::vector<int64_t> group_rows;         // [groups + 1]: where the rows of a group begin, counted from first_row
     std::vector<std::vector<Tile>> rounds;   // [round][tile]; round 0 holds the tiles within one group
     bool shared = false;                     // all threads work on it together
+    std::vector<Hub> hubs;
 
     int64_t blocks() const { return last_block - first_block; }
     int64_t rows() const { return last_row - first_row; }
@@ -57,6 +68,7 @@ struct Sizes {
 };
 
 constexpr int64_t LARGE = 2048;            // edges; smaller graphs are not split into tiles
+constexpr int64_t HUB = 2048;              // edges of a node from which on its totals are added up in double precision
 constexpr int64_t BUNDLE_BYTES = 1 << 17;  // size of small graphs solved together: well within a core's own cache
 constexpr int64_t NEAR_BUCKET = 1 << 14;   // bytes of totals of a bucket of nodes: two fit the first-level cache
 constexpr int64_t OWN_CACHE = 1 << 20;     // bytes of totals that stay in a core's own cache, whatever the order is
@@ -259,7 +271,33 @@ class Planner {
         });
         const Tile* range = ranges.data();
         for (int count : tiles_in_round) unit.rounds.emplace_back(range, range + count), range += count;
+        find_hubs(unit);
         end(unit);
+    }
+    void find_hubs(Unit& unit) {
+        std::vector<int32_t> hub_of(unit_rows(unit), -1);
+        for (int64_t row = 0; row < unit_rows(unit); ++row) {
+            const int32_t node = plan.row_node[unit.first_row + row];
+            if (node < 0 || degree[node] < HUB) continue;
+            hub_of[row] = int32_t(unit.hubs.size());
+            unit.hubs.push_back({row, {}});
+        }
+        if (unit.hubs.empty()) return;
+        for (int64_t lane = unit.first_block * sizes.lanes; lane < int64_t(plan.edge.size()); ++lane) {
+            if (plan.edge[lane] < 0) continue;
+            const int32_t block = int32_t(lane / sizes.lanes - unit.first_block);
+            for (int32_t side : {0, 1}) {
+                const int32_t hub = hub_of[side == 0 ? plan.target[lane] : plan.source[lane]];
+                if (hub < 0) continue;
+                std::vector<HubArcs>& arcs = unit.hubs[hub].arcs;
+                // The arcs of a block come one after the other, those along its edges and those against them mixed.
+                HubArcs* same = nullptr;
+                for (size_t n = arcs.size(); n-- > 0 && arcs[n].block == block;)
+                    if (arcs[n].side == side) same = &arcs[n];
+                if (!same) arcs.push_back({block, side, 0}), same = &arcs.back();
+                same->lanes |= 1u << lane % sizes.lanes;
+            }
+        }
     }
     // The order of edges between two groups.
     struct Order {

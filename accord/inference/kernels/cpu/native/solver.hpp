@@ -1,6 +1,6 @@
 // Solves one unit of a plan for one replica: loads it into blocks, sweeps until it converges, and writes the result.
 #pragma once
-#include "storage.hpp"
+#include "hubs.hpp"
 
 template <class R> class Solver : public Storage<R> {
   public:
@@ -75,6 +75,30 @@ template <class R> class Solver : public Storage<R> {
                 if (multiplying) add_spans(b);
             }
         });
+        for_hubs(unit, team, [&](const Hub& hub, double* sums) {
+            load_row(unit, replica, hub.row);
+            const R* potentials = base.get() + hub.row * (s.stride / 2);
+            std::copy_n(potentials, message_numbers(way), sums);
+            if (way == Way::BINARY || way == Way::REDUCED) add_biases_to_hub(s, hub, sums);
+            for (int k = 0; k < message_numbers(way); ++k) base.get()[hub.row * (s.stride / 2) + k] = R(sums[k]);
+            if (a.start || way == Way::LOGS) sum_hub(hub, sums);
+        });
+    }
+    // Visit this thread's hubs, with their row of `hub_base`, and wait for the others.
+    template <class Visit> void for_hubs(const Unit& unit, const Team& team, Visit visit) {
+        for (size_t h = team.rank; h < unit.hubs.size(); h += team.size)
+            visit(unit.hubs[h], Base::hub_base.data() + h * K);
+        if (!unit.hubs.empty()) team.wait();
+    }
+    // The new totals of a hub, in double precision until they are complete.
+    void sum_hub(const Hub& hub, const double* sums) {
+        for (int k = 0; k < message_numbers(way); ++k) {
+            const double sum = sum_to_hub<R>(hub, [&](int64_t block, int side) {
+                const Lanes<R> value = finite<R>(log_message(block, side, k));
+                return a.appearance ? value * ::load(weights.get() + block * W) : value;
+            });
+            new_totals(hub.row)[k] = R(sums[k] + sum);
+        }
     }
 
     // ---- products
@@ -116,30 +140,31 @@ template <class R> class Solver : public Storage<R> {
     // ---- potentials and messages to start from
 
     void load_rows(const Unit& unit, int64_t replica, int group) {
-        const R* nodes = static_cast<const R*>(a.node) + replica * a.nodes * K;
+        for (int64_t row = unit.group_rows[group]; row < unit.group_rows[group + 1]; ++row)
+            load_row(unit, replica, row);
+    }
+    void load_row(const Unit& unit, int64_t replica, int64_t row) {
         const int64_t width = s.stride / 2;
-        for (int64_t row = unit.group_rows[group]; row < unit.group_rows[group + 1]; ++row) {
-            const int32_t node = plan.row_node[unit.first_row + row];
-            R* to = base.get() + row * width;
-            std::fill_n(to, width, R(0));
-            if (way == Way::REDUCED || way == Way::RATIO) std::fill_n(to + K, padded - K, UNUSED<R>);
-            if (node < 0) continue;
-            const R* from = nodes + int64_t(node) * K;
-            if (way == Way::BINARY) {
-                *to = from[1] - from[0];
-                if (std::isnan(*to)) note_barred_node(unit, node);
-                continue;
-            }
-            bool possible = false;
-            const R level = multiplying && from[K - 1] > -INF<R> ? from[K - 1] : R(0);
-            for (int k = 0; k < K; ++k) {
-                const bool out = from[k] == -INF<R>;
-                possible |= !out;
-                to[k] = way == Way::LOGS && out ? R(0) : from[k] - level;
-                if (way == Way::LOGS) to[padded + k] = out;
-            }
-            if (!possible) note_barred_node(unit, node);
+        const int32_t node = plan.row_node[unit.first_row + row];
+        R* to = base.get() + row * width;
+        std::fill_n(to, width, R(0));
+        if (way == Way::REDUCED || way == Way::RATIO) std::fill_n(to + K, padded - K, UNUSED<R>);
+        if (node < 0) return;
+        const R* from = static_cast<const R*>(a.node) + (replica * a.nodes + node) * K;
+        if (way == Way::BINARY) {
+            *to = from[1] - from[0];
+            if (std::isnan(*to)) note_barred_node(unit, node);
+            return;
         }
+        bool possible = false;
+        const R level = multiplying && from[K - 1] > -INF<R> ? from[K - 1] : R(0);
+        for (int k = 0; k < K; ++k) {
+            const bool out = from[k] == -INF<R>;
+            possible |= !out;
+            to[k] = way == Way::LOGS && out ? R(0) : from[k] - level;
+            if (way == Way::LOGS) to[padded + k] = out;
+        }
+        if (!possible) note_barred_node(unit, node);
     }
     // A node without any possible state cannot send: report the first arc that leaves it.
     void note_barred_node(const Unit& unit, int32_t node) {
@@ -271,6 +296,8 @@ template <class R> class Solver : public Storage<R> {
                 store(mine.residual, Lanes<R>{});
                 kernel.sweep(mine, range.first, range.last);
             });
+            if (form != Form::PRODUCT)  // which has small totals only
+                for_hubs(unit, team, [&](const Hub& hub, const double* sums) { sum_hub(hub, sums); });
             ++done;
             Lanes<R> most{};
             for (int64_t t = 0; t < tiles; ++t) most = larger<R>(most, ::load(rows + t * W));

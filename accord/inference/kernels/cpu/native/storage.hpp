@@ -39,6 +39,7 @@ template <class R> class Storage {
         residual.reserve((unit.one_graph() ? 2 * tiles : blocks) * W);
         zeros.assign(K * K, R(0));
         scratch.reserve(std::max<int64_t>(a.threads, 1) * scratch_numbers());
+        hub_base.resize(unit.hubs.size() * K);
     }
 
   protected:
@@ -49,6 +50,7 @@ template <class R> class Storage {
     Buffer<uint8_t> in_logs, spans;
     Buffer<uint32_t> live;
     std::vector<R> zeros;
+    std::vector<double> hub_base;  // [hubs][states]: as `base`
     std::atomic<bool> found_barred{false}, found_wide{false}, found_far{false};
     Way way = Way::LOGS;
     Form form = Form::LINEAR;

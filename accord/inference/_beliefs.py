@@ -38,7 +38,9 @@ class Beliefs:
     messages: Tensor  # [*replicas, arcs, states]: normalised logs; arc e runs along edge e, arc edges + e against it
     converged: Tensor  # [*replicas, graphs]
     sweeps: Tensor  # [*replicas, graphs]
-    residual: Tensor  # [*replicas, graphs]: largest change of a log-message in the last sweep, relative like `tolerance`
+    residual: (
+        Tensor  # [*replicas, graphs]: largest change of a log-message in the last sweep, relative like `tolerance`
+    )
     backend: str  # which kernel passed the messages
     problem: Problem  # the field as the kernel saw it
     totals: Tensor | None = None  # [R, nodes, states]: `node` before it is normalised, if the kernel returns it

@@ -1,4 +1,4 @@
-"""Float32 stays close to float64 on hubs and long chains, and convergence does not depend on the scale of potentials."""
+"""Float32 stays close to float64 on hubs and long chains, and large potentials converge like small ones."""
 
 import pytest
 import torch

@@ -7,6 +7,7 @@ from inference.kernel_cases import problem_of, random_field, requires
 from accord import propagate
 from accord.errors import OptionError
 from accord.inference.kernels import choose_kernel, triton
+from accord.inference.kernels.cpu import _solve
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -17,14 +18,16 @@ def test_auto_takes_the_fast_kernel_if_it_can_solve_the_problem():
     assert choose_kernel("auto", problem_of(field))[0] == "native"
     learnt = field.with_potentials(node=field.node.clone().requires_grad_())
     assert choose_kernel("auto", problem_of(learnt))[0] == "native"
-    assert choose_kernel("auto", problem_of(random_field(3, 2, 65)))[0] == "reference"
+    assert choose_kernel("auto", problem_of(random_field(3, 2, 65)))[0] == "native"
     with pytest.raises(OptionError, match="unknown"):
         choose_kernel("fastest", problem_of(field))
 
 
-def test_native_refuses_too_many_states():
-    with pytest.raises(OptionError, match="up to 64 states"):
-        propagate(random_field(3, 2, 65), backend="native")
+def test_native_refuses_too_many_states(monkeypatch):
+    monkeypatch.setattr(_solve, "MAX_STATES", 8)
+    assert choose_kernel("auto", problem_of(random_field(3, 2, 9)))[0] == "reference"
+    with pytest.raises(OptionError, match="up to 8 states"):
+        propagate(random_field(3, 2, 9), backend="native")
 
 
 @pytest.mark.skipif(triton.unavailable() is not None, reason="Triton is not installed")

@@ -159,6 +159,20 @@ def test_same_for_any_number_of_states(fast, states, semiring):
 
 
 @pytest.mark.parametrize("semiring", ["sum", "max"])
+@pytest.mark.parametrize("states", [65, 71, 130])
+def test_same_for_many_states(fast, states, semiring):
+    options = {"semiring": semiring, "max_sweeps": 6, "tolerance": 1e-3, "damping": 0.2}
+    field = random_field(10, 14, states, lead=(2,), graphs=2)
+    assert_same(field, fast, **options)
+    assert_same(field.to(torch.float32), fast, SINGLE, **options)
+    assert_same(field.with_potentials(edge=barred(field.edge, 0.1 / states)), fast, **options)
+    wide = field.with_potentials(edge=200.0 * field.edge)
+    assert_same(wide, fast, {"rtol": 0, "atol": 1e-8}, **options)
+    start = propagate(field, semiring, max_sweeps=2, tolerance=0.0, backend="reference")
+    assert_same(field, fast, start=start, **options)
+
+
+@pytest.mark.parametrize("semiring", ["sum", "max"])
 @pytest.mark.parametrize("states", [2, 3, 8, 12])
 def test_same_for_tables_that_span_a_thousand_nats(fast, states, semiring):
     options = {"semiring": semiring, "max_sweeps": 6, "tolerance": 0.0}

@@ -124,7 +124,7 @@ def send(place, lane, live, running, form: tl.constexpr):
 
 @jit
 def receive(memory, place, sent, lane, side: tl.constexpr, rows, weight, live, running, form: tl.constexpr):
-    """Store a message and add it to the totals of its target; returns its relative change, and whether no state is left."""
+    """Store a message and add it to the totals of its target; returns its relative change, and whether it is stuck."""
     STATES: tl.constexpr = form.states
     WIDTH: tl.constexpr = form.width
     damping = tl.load(memory.options)

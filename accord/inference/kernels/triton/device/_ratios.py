@@ -53,7 +53,8 @@ def distance(before, after, form: tl.constexpr):
     """The largest change of an entry of the normalised log-message, relative to max(1, its largest magnitude).
 
     For ratio r the entries are r/2 - level and -r/2 - level, where level is log(2 cosh(r/2)), or |r|/2 in max-product.
-    In one of them both parts change in the same direction, so the changes add up. The largest magnitude is |r|/2 + level.
+    In one of them both parts change in the same direction, so the changes add up. The largest magnitude is
+    |r|/2 plus the level.
     """
     level = 0.5 * (tl.abs(after) - tl.abs(before))
     size = tl.abs(after)

@@ -124,7 +124,7 @@ def send(place, live, form: tl.constexpr):
 
 @jit
 def receive(memory, place, sent, side, nodes, weight, live, running, form: tl.constexpr):
-    """Store messages and add them to the totals of their targets; returns relative changes, and whether no state is left."""
+    """Store messages and add them to the totals of their targets; returns relative changes, and which are stuck."""
     PADDED: tl.constexpr = form.padded
     state = tl.arange(0, PADDED)[None, :]
     there = live[:, None] & (state < form.stride)

@@ -193,10 +193,8 @@ def _sentence(sentence: Sequence[tuple[str, str]], vectors: dict[str, Tensor], t
 
 
 def _dense(arrays: Mapping[str, Any], prefix: str) -> Tensor:
-    tensors = {key: torch.from_numpy(arrays[f"{prefix}{key}"]) for key in ("x_indptr", "x_indices")}
-    values = torch.from_numpy(arrays[f"{prefix}x_data"]) if f"{prefix}x_data" in arrays else None
-    rows, columns = (int(size) for size in arrays[f"{prefix}x_shape"])
-    return dense_rows(tensors["x_indptr"].long(), tensors["x_indices"].long(), values, (rows, columns))
+    own = {key.removeprefix(prefix): arrays[key] for key in arrays if key.startswith(f"{prefix}x_")}
+    return torch.from_numpy(dense_rows(own, "bench defaults")).float()
 
 
 def _file(name: str) -> Path:

@@ -44,8 +44,8 @@ def _collect(problem: Problem, messages: Tensor) -> Extended:
     wide = sum_dtype(problem.node.device)
     if problem.wants_gradient or (torch.is_grad_enabled() and messages.requires_grad):
         weight = problem.appearance.repeat(1, 2)[..., None]
-        incoming = Extended.split(messages.to(wide))
-        return Extended.split(problem.node.to(wide)).scatter_add(problem.arcs.target, incoming, weight)
+        received = Extended.split(messages.to(wide))
+        return Extended.split(problem.node.to(wide)).scatter_add(problem.arcs.target, received, weight)
     totals = Extended.split(problem.node.detach().to(wide))
     source, target = problem.arcs.edge_index
     along, against = messages.detach().chunk(2, dim=-2)

@@ -18,6 +18,7 @@ LAYERS = [
     "_files",
     "_memory",
     "_triton",
+    "_eager",
     "graphs",
     "field",
     "inference",

@@ -5,11 +5,13 @@ import math
 import torch
 from torch import Tensor
 
-from accord.errors import FieldError, GraphError, InputTypeError
+from accord.errors import FieldError, GraphError, InputTypeError, TooLargeError
+from accord.field._changes import dense
 from accord.graphs._checks import check_integer, check_same_device, check_tensor
 from accord.graphs._topology import first_columns
 
 POTENTIAL_DTYPES = (torch.float32, torch.float64)
+MAX_GRAPHS = 2**30  # kernels number graphs in 32 bits
 # The sum of a million such potentials is still finite. Twice finfo.min, which some use as a mask, would not be.
 LARGEST_POTENTIAL = {dtype: torch.finfo(dtype).max / 2**20 for dtype in POTENTIAL_DTYPES}
 
@@ -50,9 +52,10 @@ def _check_form(values: object, name: str, axes: str, where: str) -> Tensor:
 
 def check_potentials(node: Tensor, edge: Tensor, where: str) -> None:
     """Refuse potentials that hold NaN, +inf, or numbers so large that sums of them overflow."""
-    for name, values in (("node", node.detach()), ("edge", edge.detach())):
-        if not values.numel():
+    for name, given in (("node", node), ("edge", edge)):
+        if not given.numel():
             continue
+        values = dense(given)
         limit = LARGEST_POTENTIAL[values.dtype]
         low, high = torch.stack(values.aminmax()).tolist()  # both NaN where there is one
         if -limit <= low and high <= limit:
@@ -61,8 +64,9 @@ def check_potentials(node: Tensor, edge: Tensor, where: str) -> None:
         if bool(bad.any()):
             first = bad.nonzero()[0].tolist()
             number = float(values[tuple(first)])
+            many = int(bad.sum()) * (given.numel() // values.numel())
             kind = "NaN" if math.isnan(number) else f"{number:+.3g}"
-            found = f"{where}: {name} potentials hold {kind} ({int(bad.sum())} bad entries, the first at {first}). "
+            found = f"{where}: {name} potentials hold {kind} ({many} bad entries, the first at {first}). "
             if math.isfinite(number):
                 raise FieldError(
                     f"{found}Sums of numbers beyond {limit:.1g} overflow {values.dtype}. "
@@ -93,6 +97,24 @@ def check_edges_once(edge_index: Tensor, graph: Tensor, where: str) -> None:
         raise GraphError(
             f"{where}: edge {int(crossing.nonzero()[0])} joins two graphs of the batch. "
             "Give linked nodes the same graph number."
+        )
+
+
+def check_edge_count(edge_index: object, edge: Tensor, where: str) -> None:
+    """Refuse another number of edge tables than of edges."""
+    if isinstance(edge_index, Tensor) and edge_index.dim() == 2 and edge_index.shape[1] != edge.shape[-3]:
+        raise FieldError(
+            f"{where}: there are {edge_index.shape[1]} edges but {edge.shape[-3]} edge tables. "
+            "Give one table for each column of edge_index."
+        )
+
+
+def check_graph_count(num_graphs: int, where: str) -> None:
+    """Refuse more graphs than kernels can number."""
+    if num_graphs > MAX_GRAPHS:
+        raise TooLargeError(
+            f"{where}: num_graphs is {num_graphs}, but at most {MAX_GRAPHS} graphs fit into one batch. "
+            "Give the actual number of graphs."
         )
 
 

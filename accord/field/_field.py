@@ -1,16 +1,34 @@
 """The pairwise conditional random field."""
 
+import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from accord.errors import FieldError, InfeasibleError, InputTypeError, OptionError
-from accord.field._checks import broadcast_replicas, check_edges_once, check_forms, check_labels, check_potentials
-from accord.graphs._checks import check_edge_index, check_graph_vector, check_integer, check_same_device
+from accord._eager import eager
+from accord.errors import FieldError, InfeasibleError, InputError, InputTypeError, OptionError
+from accord.field._changes import check_memory_holds, state_of
+from accord.field._checks import (
+    broadcast_replicas,
+    check_edge_count,
+    check_edges_once,
+    check_forms,
+    check_graph_count,
+    check_labels,
+    check_potentials,
+)
+from accord.graphs._checks import (
+    check_edge_index,
+    check_graph_room,
+    check_graph_vector,
+    check_integer,
+    check_room,
+    check_same_device,
+)
 from accord.graphs._peeling import Peeling, peel
 
 
@@ -43,25 +61,48 @@ class PairwiseField:
     graph: Tensor = field(default=None)  # type: ignore[assignment]  # filled in below: never None after that
     num_graphs: int = field(default=None)  # type: ignore[assignment]
 
+    @eager
     def __post_init__(self) -> None:
         where = "PairwiseField"
         check_forms(self.node, self.edge, where)
+        check_memory_holds(where, node=self.node, edge=self.edge, edge_index=self.edge_index, graph=self.graph)
+        check_edge_count(self.edge_index, self.edge, where)
+        check_graph_room(where, self.num_nodes, self.edge_index)
         check_potentials(self.node, self.edge, where)
         edge_index = check_edge_index(self.edge_index, self.num_nodes, where)
         check_same_device(where, edge_index=edge_index, node=self.node)
         graph, num_graphs = check_graph_vector(self.graph, edge_index, self.num_nodes, self.num_graphs, where)
+        check_graph_count(num_graphs, where)
         check_edges_once(edge_index, graph, where)
         object.__setattr__(self, "edge_index", edge_index)
         object.__setattr__(self, "graph", graph)
         object.__setattr__(self, "num_graphs", num_graphs)
-        self._check_edge_count(where)
+        self._note_checked()
 
-    def _check_edge_count(self, where: str) -> None:
-        if self.edge.shape[-3] != self.num_edges:
-            raise FieldError(
-                f"{where}: there are {self.num_edges} edges but {self.edge.shape[-3]} edge tables. "
-                "Give one table for each column of edge_index."
-            )
+    def _note_checked(self) -> None:
+        self.__dict__["_checked"] = self._states()
+
+    def _states(self) -> tuple[Hashable, ...]:
+        return tuple(state_of(tensor) for tensor in (self.edge_index, self.node, self.edge, self.graph))
+
+    def check_changes(self, where: str) -> None:
+        """Check the field again if its tensors were changed after the last check.
+
+        Changed potentials are used as they are now, if they pass. The field itself is never copied.
+
+        Raises:
+            InputError: the changed tensors do not make a field.
+        """
+        if self.__dict__.get("_checked") == self._states():
+            return
+        for derived in ("replicas", "peeling"):
+            self.__dict__.pop(derived, None)
+        try:
+            self.__post_init__()
+        except InputError as error:
+            raise type(error)(
+                f"{where}: the field's tensors were changed after it was built, and no longer fit. {error}"
+            ) from error
 
     @property
     def num_nodes(self) -> int:
@@ -93,8 +134,12 @@ class PairwiseField:
         node = self.node.expand(*self.replicas, *self.node.shape[-2:])
         edge = self.edge.expand(*self.replicas, *self.edge.shape[-3:])
         count = self.replicas.numel()
+        if len(self.replicas) > 1:  # merging expanded axes makes a copy
+            numbers = count * (math.prod(node.shape[-2:]) + math.prod(edge.shape[-3:]))
+            check_room("PairwiseField", f"{count} replicas", numbers * node.element_size(), node.device)
         return node.reshape(count, *node.shape[-2:]), edge.reshape(count, *edge.shape[-3:])
 
+    @eager
     def with_potentials(self, node: Tensor | None = None, edge: Tensor | None = None) -> "PairwiseField":
         """The same graphs with other potentials; the edge index is not checked again."""
         other = object.__new__(PairwiseField)
@@ -104,9 +149,10 @@ class PairwiseField:
         object.__setattr__(other, "edge", self.edge if edge is None else edge)
         where = "PairwiseField.with_potentials"
         check_forms(other.node, other.edge, where)
+        check_memory_holds(where, node=other.node, edge=other.edge)
         check_potentials(other.node, other.edge, where)
         check_same_device(where, edge_index=other.edge_index, node=other.node)
-        other._check_edge_count(where)
+        check_edge_count(other.edge_index, other.edge, where)
         if other.num_nodes != self.num_nodes:
             raise FieldError(
                 f"{where}: the graph has {self.num_nodes} nodes, the new node potentials "
@@ -114,6 +160,7 @@ class PairwiseField:
             )
         if "peeling" in self.__dict__:
             other.__dict__["peeling"] = self.peeling
+        other._note_checked()
         return other
 
     def to(self, target: torch.device | str | torch.dtype) -> "PairwiseField":

@@ -5,10 +5,13 @@ import math
 import torch
 from torch import Tensor
 
-from accord.errors import GraphError, InputError, InputTypeError
+from accord._memory import available_memory
+from accord.errors import GraphError, InputError, InputTypeError, TooLargeError
 
 INTEGER_DTYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 MAX_NODES = math.isqrt(2**63 - 1)  # 3e9: beyond this a pair of nodes cannot be numbered in int64
+LARGE_BYTES = 2**28  # what takes less is not compared with the available memory
+BYTES_PER_NODE, BYTES_PER_EDGE = 8, 40  # graph numbers; sorting edges, to find repeats
 
 
 def check_tensor(values: object, name: str, where: str) -> Tensor:
@@ -78,6 +81,26 @@ def check_same_device(where: str, **tensors: Tensor) -> None:
     if len(set(devices.values())) > 1:
         listed = ", ".join(f"{name} on {device}" for name, device in devices.items())
         raise InputError(f"{where}: tensors are on different devices ({listed}). Move them with .to(device).")
+
+
+def check_room(where: str, what: str, needed: int, device: torch.device) -> None:
+    """Refuse what takes more memory than there is. Expanded tensors claim any size, but hold only a few numbers."""
+    if needed < LARGE_BYTES:
+        return
+    available = available_memory(device)
+    if available is not None and needed > available:
+        raise TooLargeError(
+            f"{where}: {what} take at least {needed / 1e9:.4g} GB, but {available / 1e9:.2f} GB is available on "
+            f"{device}. Give tensors of the actual size, split the work, or free memory."
+        )
+
+
+def check_graph_room(where: str, num_nodes: int, edge_index: object) -> None:
+    """Refuse graphs that do not fit into memory, before anything is computed from them."""
+    if isinstance(edge_index, Tensor):
+        columns = edge_index.shape[-1] if edge_index.dim() else 1
+        needed = BYTES_PER_NODE * num_nodes + BYTES_PER_EDGE * columns
+        check_room(where, f"{num_nodes} nodes and {columns} columns of edge_index", needed, edge_index.device)
 
 
 def check_edge_index(edge_index: object, num_nodes: int, where: str) -> Tensor:

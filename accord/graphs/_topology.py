@@ -14,6 +14,7 @@ from accord.errors import GraphError, InputTypeError
 from accord.graphs._checks import (
     check_count,
     check_edge_index,
+    check_graph_room,
     check_graph_vector,
     check_integer,
     check_same_device,
@@ -123,7 +124,8 @@ def topology(
         num_graphs: how many graphs the batch has; None counts them, which misses empty ones at the end.
     """
     where = "topology"
-    index = check_edge_index(edge_index, check_count(num_nodes, "num_nodes", 0, where), where)
+    check_graph_room(where, check_count(num_nodes, "num_nodes", 0, where), edge_index)
+    index = check_edge_index(edge_index, num_nodes, where)
     graph, count = check_graph_vector(graph, index, num_nodes, num_graphs, where)
 
     column = first_columns(index, num_nodes)

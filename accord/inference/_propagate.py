@@ -5,17 +5,19 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from accord._eager import eager
 from accord.errors import FieldError, InputTypeError, OptionError
 from accord.field import PairwiseField
 from accord.field._checks import LARGEST_POTENTIAL
 from accord.graphs import Arcs
-from accord.graphs._checks import check_number, check_numbers, check_tensor
+from accord.graphs._checks import check_number, check_numbers, check_room, check_tensor
 from accord.inference._appearance import spanning_tree_probabilities
 from accord.inference._beliefs import Beliefs, check_feasible
 from accord.inference._options import DEFAULT_SWEEPS, DEFAULT_TOLERANCE, PropagationOptions, Schedule, Semiring
 from accord.inference.kernels import Problem, check_memory, choose_kernel
 
 
+@eager
 def propagate(
     field: PairwiseField,
     semiring: Semiring = "sum",
@@ -67,6 +69,8 @@ def propagate(
         tolerance=tolerance,
         schedule=schedule,
     )
+    field.check_changes("propagate")
+    _check_results_fit(field)
     check_feasible(field.node)
     problem = _problem(field, options, start)
     name, kernel = choose_kernel(backend, problem)
@@ -86,6 +90,15 @@ def propagate(
     )
     _ = beliefs.node  # computed here, so that a node without any possible state is reported now, not at first use
     return beliefs
+
+
+def _check_results_fit(field: PairwiseField) -> None:
+    """Refuse fields whose messages and beliefs alone exceed the memory, before anything is computed."""
+    replicas, each = field.replicas.numel(), field.node.element_size()
+    numbers = (2 * field.num_edges + field.num_nodes) * field.num_states
+    graphs = field.num_graphs * (each + 9)  # residual, sweeps and whether it converged
+    what = f"the beliefs of {replicas} replicas, {field.num_graphs} graphs and {field.num_nodes} nodes"
+    check_room("propagate", what, replicas * (numbers * each + graphs), field.node.device)
 
 
 def _problem(field: PairwiseField, options: PropagationOptions, start: Beliefs | Tensor | None) -> Problem:
@@ -120,7 +133,13 @@ def _edge_graph(field: PairwiseField) -> Tensor:
     """Which graph each edge belongs to [edges]; for a single graph, one 0 expanded."""
     if field.num_graphs == 1:
         return field.graph.new_zeros(1).expand(field.num_edges)
-    return field.graph[field.edge_index[0]]
+    try:
+        return field.graph[field.edge_index[0]]
+    except IndexError as error:  # a change that `check_changes` cannot see, e.g. through numpy
+        raise FieldError(
+            f"propagate: edge_index names nodes that do not exist ({error}). It was changed after the field was built: "
+            "build a new field."
+        ) from error
 
 
 def _appearance(field: PairwiseField, choice: float | Tensor | str) -> tuple[Tensor, bool]:

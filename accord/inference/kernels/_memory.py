@@ -31,6 +31,7 @@ def needed_bytes(backend: str, problem: Problem) -> int:
     # Finite parts, infinities, totals, beliefs and a mask, and a few blocks of messages.
     collecting = 5 * problem.node.numel() * each + 3 * NUMBERS_PER_BLOCK * each
     graphs = 8 * problem.arcs.num_edges if problem.num_graphs > 1 else 0
+    graphs += problem.num_graphs * (16 + len(problem.node) * (each + 9))  # offsets; residual, sweeps, converged
     return graphs + max(NEEDED[backend](problem), messages + collecting)
 
 

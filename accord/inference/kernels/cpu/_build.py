@@ -1,8 +1,9 @@
 """Compile the CPU kernel at first use, keep it in the user's cache, and load it.
 
-The key of a cached library covers everything that it depends on: source, flags, compiler and CPU. Several processes may
-compile at the same time: each writes its own file and moves it into place in one step. A failure that took long leaves
-a note in the cache, so that the next process does not wait for it again.
+The key of a cached library covers everything that it depends on: source, flags, compiler and CPU. If several processes
+start at the same time, one compiles and the others wait for it. A library that is damaged, or that another user could
+have written, is compiled again. A failure that took long leaves a note in the cache, so that the next process does not
+wait for it again.
 """
 
 import contextlib
@@ -14,12 +15,12 @@ import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from functools import lru_cache
 from pathlib import Path
 
 from accord._files import cache_folder, fingerprint
+from accord.inference.kernels.cpu import _cache
 
 log = logging.getLogger("accord.inference")
 
@@ -30,6 +31,7 @@ MAIN = "propagate.cpp"
 # on everything else), and the CPU reorders instructions itself. Clang has no such flag; -w silences its warning.
 FLAGS = ("-std=c++17", "-O3", "-fno-schedule-insns2", "-fPIC", "-shared", "-pthread", "-w")
 TUNING = ("-march=native", "-mcpu=native", None)  # the first that the compiler accepts: x86, ARM, anything
+ENTRY_POINTS = ("accord_propagate_float32", "accord_propagate_float64")
 COMPILE_SECONDS = 300  # ten times the usual; a compiler that hangs must not block propagation
 # A quicker failure is cheap to repeat, and may be resolved by installing something that the key does not cover.
 QUICK_SECONDS = 5
@@ -51,17 +53,37 @@ def load_library() -> ctypes.CDLL:
     if MAIN not in source:
         raise BuildError(f"the kernel's source is not installed beside {Path(__file__).name}")
     path = cache_folder() / "kernels" / f"propagate-{_key(compiler, source)}.so"
-    if not path.exists():
-        _compile_unless_noted(compiler, path)
     try:
-        return ctypes.CDLL(str(path))
+        _cache.make_private(path.parent)
+        if _cache.flaw(path) is not None:
+            with _cache.alone(path):
+                why = _cache.flaw(path)  # another process may have compiled it in the meantime
+                if why is not None:
+                    log.info("propagate: the compiled kernel %s %s.", path, why)
+                    _compile_unless_noted(compiler, path)
     except OSError as error:
+        raise BuildError(f"the compiled kernel cannot be kept in {path.parent}: {error}") from error
+    return _open(path)
+
+
+def _open(path: Path) -> ctypes.CDLL:
+    try:
+        library = ctypes.CDLL(str(path))
+        for name in ENTRY_POINTS:
+            getattr(library, name)
+    except (OSError, AttributeError) as error:
+        with contextlib.suppress(OSError):
+            _cache.discard(path)  # so that the next process compiles it again
         raise BuildError(f"the compiled kernel {path} cannot be loaded: {error}") from error
+    return library
 
 
 def find_compiler() -> list[str]:
     """The C++ compiler and its arguments: $CXX, or the first usual name that is installed."""
-    named = shlex.split(os.environ.get("CXX", ""))
+    try:
+        named = shlex.split(os.environ.get("CXX", ""))
+    except ValueError as error:
+        raise BuildError(f"$CXX ({os.environ['CXX']}) is not a command: {error}") from error
     for command in (named,) if named else (["c++"], ["g++"], ["clang++"]):
         if shutil.which(command[0]):
             return command
@@ -115,21 +137,18 @@ def _compile(compiler: list[str], path: Path) -> None:
         COMPILE_SECONDS,
     )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            built = Path(folder) / path.name
+        with _cache.keep(path) as built:
             for tuning in TUNING:
                 flags = [*FLAGS, tuning] if tuning else FLAGS
                 status, errors = _run([*compiler, *flags, str(SOURCES / MAIN), "-o", str(built)])
                 if status == 0:
-                    os.replace(built, path)
                     return
+            reason = (errors.strip().splitlines() or ["no message"])[-1]
+            raise BuildError(f"{shlex.join(compiler)} failed: {reason}")
     except subprocess.TimeoutExpired as error:
         raise BuildError(f"{shlex.join(compiler)} took more than {COMPILE_SECONDS} seconds") from error
     except OSError as error:
         raise BuildError(f"compiling it in {path.parent} failed: {error}") from error
-    reason = (errors.strip().splitlines() or ["no message"])[-1]
-    raise BuildError(f"{shlex.join(compiler)} failed: {reason}")
 
 
 def _run(command: list[str]) -> tuple[int, str]:

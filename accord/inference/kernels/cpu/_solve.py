@@ -6,12 +6,14 @@ are solved completely while they are in cache. Not differentiable. See docs/adr/
 
 import ctypes
 import logging
+from collections.abc import Callable
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
-from accord.errors import InfeasibleError, OptionError
+from accord._eager import eager
+from accord.errors import FieldError, InfeasibleError, OptionError
 from accord.inference.kernels._interface import Problem, Solution
 from accord.inference.kernels.cpu._build import BuildError, load_library
 
@@ -24,6 +26,7 @@ LARGE_GRAPH = 2048  # edges; graphs with fewer are solved several at a time, as 
 MAX_EDGES = 2**30  # edges and rows are numbered in 32 bits
 MAX_TOTALS = 2**35  # bytes of the totals, which are addressed in 32 bits in steps of 8 bytes
 FUNCTIONS = {torch.float32: "accord_propagate_float32", torch.float64: "accord_propagate_float64"}
+SOLVED, OUT_OF_MEMORY, NO_THREADS, OUT_OF_RANGE = range(4)  # what the kernel returns, as in native/propagate.cpp
 # Estimated work, edges x sweeps x (states + 8)^2, below which starting a thread (50 us) takes longer than it saves.
 ONE_THREAD_WORK = 5_000_000
 
@@ -50,8 +53,8 @@ def unfit(problem: Problem) -> str | None:
         return f"it takes float32 and float64, not {problem.node.dtype}; convert the field"
     if problem.node.shape[-1] > MAX_STATES:
         return f"it takes up to {MAX_STATES} states, not {problem.node.shape[-1]}; use backend 'reference'"
-    if problem.edge.shape[-3] > MAX_EDGES or problem.node.shape[-2] > MAX_EDGES:
-        return f"it takes up to {MAX_EDGES} nodes and edges; use backend 'reference'"
+    if max(problem.edge.shape[-3], problem.node.shape[-2], problem.num_graphs) > MAX_EDGES:
+        return f"it takes up to {MAX_EDGES} nodes, edges and graphs; use backend 'reference'"
     row = 4 * -(-problem.node.shape[-1] // 16) * 16 * problem.node.element_size()
     if problem.node.shape[-2] * row > MAX_TOTALS:
         return f"it takes up to {MAX_TOTALS // row} nodes of {problem.node.shape[-1]} states; use backend 'reference'"
@@ -111,6 +114,7 @@ def needed_bytes(problem: Problem) -> int:
     return int(max(planning, numbered + held + beliefs + returned))
 
 
+@eager
 def solve(problem: Problem) -> Solution:
     """Sweep until all graphs of all replicas have converged, as the reference does."""
     reason = unfit(problem)
@@ -118,6 +122,7 @@ def solve(problem: Problem) -> Solution:
         reason = f"{unavailable()}; install a C++ compiler (g++ or clang++), name it in $CXX, or use backend 'auto'"
     if reason is not None:
         raise OptionError(f"propagate: backend 'native' cannot be used here: {reason}.")
+    _check_shapes(problem)
     node, edge = problem.node.detach(), problem.edge.detach()
     replicas, num_nodes, states = node.shape
     num_edges = edge.shape[-3]
@@ -127,7 +132,7 @@ def solve(problem: Problem) -> Solution:
     sweeps = torch.zeros_like(residual, dtype=torch.long)
     appearance = problem.appearance.detach()
     work = replicas * num_edges * (states + 8) ** 2 * max(problem.max_sweeps, 1)
-    # Kept in a variable, so that no tensor is freed while the kernel reads it.
+    # Kept until the kernel has returned, so that no tensor is freed while the kernel reads it.
     inputs = {
         "source": problem.arcs.edge_index[0].contiguous(),
         "target": problem.arcs.edge_index[1].contiguous(),
@@ -156,8 +161,8 @@ def solve(problem: Problem) -> Solution:
         tolerance=problem.tolerance,
         stuck=-1,
     )
-    if getattr(load_library(), FUNCTIONS[node.dtype])(ctypes.byref(arguments)):
-        raise MemoryError("propagate: the CPU kernel ran out of memory.")
+    _run(getattr(load_library(), FUNCTIONS[node.dtype]), arguments)
+    del inputs  # not earlier: the kernel reads these tensors
     if arguments.stuck >= 0:
         node_at, graph_at = (
             problem.arcs.target_of(arguments.stuck),
@@ -168,6 +173,45 @@ def solve(problem: Problem) -> Solution:
             "or pairs contradict each other. Relax one of them."
         )
     return Solution(messages, residual, sweeps, totals)
+
+
+def _run(kernel: Callable[..., int], arguments: _Arguments) -> None:
+    """Call the kernel, and raise an error where it reports one."""
+    status = kernel(ctypes.byref(arguments))
+    if status == NO_THREADS:
+        # Nothing was written yet, and results depend on the number of threads only by rounding.
+        log.warning("propagate: the system refused to start %s threads, so one is used.", arguments.threads)
+        arguments.threads = 1
+        status = kernel(ctypes.byref(arguments))
+    if status == OUT_OF_RANGE:
+        raise FieldError(
+            "propagate: edge_index or graph names nodes or graphs that do not exist, or an edge joins two graphs. "
+            "The field's tensors were changed after it was built: build a new field."
+        )
+    if status != SOLVED:
+        raise MemoryError(
+            f"propagate: the CPU kernel ran out of memory with {arguments.edges} edges and {arguments.states} states. "
+            "Free memory, or solve fewer graphs or replicas at a time."
+        )
+
+
+def _check_shapes(problem: Problem) -> None:
+    """The kernel gets addresses without sizes, so tensors of other sizes would be read beyond their end."""
+    (replicas, _, states), edges = problem.node.shape, problem.edge.shape[-3]
+    appearances = problem.appearance.shape[0]
+    expected: dict[str, tuple[Tensor | None, tuple[int, ...], torch.dtype]] = {
+        "edge_index": (problem.arcs.edge_index, (2, edges), torch.int64),
+        "edge_graph": (problem.edge_graph, (edges,), torch.int64),
+        "edge": (problem.edge, (replicas, edges, states, states), problem.node.dtype),
+        "appearance": (problem.appearance, (replicas if appearances > 1 else 1, edges), problem.node.dtype),
+        "start": (problem.start, (replicas, 2 * edges, states), problem.node.dtype),
+    }
+    for name, (tensor, shape, dtype) in expected.items():
+        if tensor is not None and (tensor.shape != shape or tensor.dtype != dtype):
+            raise FieldError(
+                f"propagate: {name} has shape {list(tensor.shape)} and dtype {tensor.dtype}, but {list(shape)} and "
+                f"{dtype} are needed. Build the field again."
+            )
 
 
 def _pointer(tensor: Tensor | None) -> int | None:

@@ -1,9 +1,32 @@
 // Loopy belief propagation on CPUs, called from Python with plain pointers. See docs/adr/0004-fused-cpu-kernel.md.
 #include <exception>
+#include <system_error>
 
 #include "solver.hpp"
 
+// What Python is told; mirrored in _solve.py.
+enum Status { SOLVED, OUT_OF_MEMORY, NO_THREADS, OUT_OF_RANGE };
+
+// Whether edges name existing nodes and graphs, and every node has edges of one graph only. A field was checked when it
+// was built, but its tensors may have been changed since, and everything below uses these numbers as places in memory.
+inline bool in_range(const Arguments& a) {
+    const uint64_t nodes = a.nodes, graphs = a.graphs;  // as unsigned numbers, negative ones are too large
+    bool good = true;
+    for (int64_t e = 0; e < a.edges; ++e) good &= uint64_t(a.source[e]) < nodes && uint64_t(a.target[e]) < nodes;
+    if (!good || !a.graph) return good;
+    std::vector<int32_t> graph_of(a.nodes, -1);
+    for (int64_t e = 0; e < a.edges; ++e) {
+        if (uint64_t(a.graph[e]) >= graphs) return false;
+        for (int64_t node : {a.source[e], a.target[e]}) {
+            if (graph_of[node] < 0) graph_of[node] = int32_t(a.graph[e]);
+            if (graph_of[node] != a.graph[e]) return false;
+        }
+    }
+    return true;
+}
+
 template <class R> int propagate(Arguments& a) try {
+    if (!in_range(a)) return OUT_OF_RANGE;
     const int threads = int(std::max<int64_t>(1, a.threads));
     const int K = int(a.states);
     constexpr int64_t each = sizeof(R);
@@ -25,25 +48,31 @@ template <class R> int propagate(Arguments& a) try {
         for (const Unit* unit : together)
             for (int64_t r = 0; r < a.replicas; ++r) {
                 if (stuck.load() >= 0) return;
-                common.solve(*unit, r, team, stuck, unit == together.back() && r == a.replicas - 1);
+                const bool last = unit == together.back() && r == a.replicas - 1;
+                if (!common.solve(*unit, r, team, stuck, last)) {
+                    failed = true;
+                    return;
+                }
             }
         try {
             std::unique_ptr<Solver<R>> own;
             const int64_t tasks = int64_t(alone.size()) * a.replicas;
-            for (int64_t task = next++; task < tasks && stuck.load() < 0; task = next++) {
+            for (int64_t task = next++; task < tasks && stuck.load() < 0 && !failed; task = next++) {
                 if (!own) own = std::make_unique<Solver<R>>(a, plan);
                 const Unit& unit = *alone[task / a.replicas];
-                own->solve(unit, task % a.replicas, Team{}, stuck, task == tasks - 1);
+                if (!own->solve(unit, task % a.replicas, Team{}, stuck, task == tasks - 1)) failed = true;
             }
-        } catch (const std::bad_alloc&) {
+        } catch (const std::exception&) {  // one that leaves a thread ends the process
             failed = true;
         }
     };
     in_parallel(threads, work);
     a.stuck = stuck.load();
-    return failed ? 1 : 0;
+    return failed ? OUT_OF_MEMORY : SOLVED;
+} catch (const std::system_error&) {
+    return NO_THREADS;
 } catch (const std::exception&) {
-    return 1;
+    return OUT_OF_MEMORY;
 }
 
 extern "C" int accord_propagate_float32(Arguments* a) { return propagate<float>(*a); }

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <utility>
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -27,6 +28,7 @@ template <class R> struct IntegerOf;
 template <> struct IntegerOf<float> { using type = int32_t; };
 template <> struct IntegerOf<double> { using type = int64_t; };
 template <class R> using Mask = Vec<typename IntegerOf<R>::type, WIDTH<R>>;  // -1 or 0 in each lane
+template <class R> using Bits = Vec<std::make_unsigned_t<typename IntegerOf<R>::type>, WIDTH<R>>;  // wraps, unlike Mask
 template <class R> constexpr R INF = std::numeric_limits<R>::infinity();
 
 // ---- loads, stores, masks -----------------------------------------------------------------------------------------
@@ -118,7 +120,7 @@ INLINE Lanes<float> exp_positive(Lanes<float> x) {
     p = p * r + 0.166665099f;
     p = p * r + 0.500000009f;
     p = p * (r * r) + r + 1.0f;
-    return (Lanes<float>)((Mask<float>)p + (((Mask<float>)shifted) << 23));
+    return (Lanes<float>)((Bits<float>)p + ((Bits<float>)shifted << 23));
 }
 INLINE Lanes<double> exp_positive(Lanes<double> x) {
     const double shift = 6755399441055744.0;  // 1.5 * 2^52
@@ -129,7 +131,7 @@ INLINE Lanes<double> exp_positive(Lanes<double> x) {
     for (double c : {1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120,
                      1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0})
         p = p * r + c;
-    return (Lanes<double>)((Mask<double>)p + (((Mask<double>)shifted) << 52));
+    return (Lanes<double>)((Bits<double>)p + ((Bits<double>)shifted << 52));
 }
 // The same, but exactly 0 for -inf and where the result would not be a normal number.
 template <class R> INLINE Lanes<R> exp(Lanes<R> x) {
@@ -151,8 +153,8 @@ INLINE Lanes<float> log(Lanes<float> x) {
     p = p * f + 0.333295722f;
     p = p * f - 0.500002344f;
 #else
-    const Mask<float> exponent = ((Mask<float>)x - 0x3f3504f3) >> 23;
-    const Lanes<float> f = (Lanes<float>)((Mask<float>)x - (exponent << 23)) - 1.0f;
+    const Mask<float> exponent = (Mask<float>)((Bits<float>)x - 0x3f3504f3u) >> 23;
+    const Lanes<float> f = (Lanes<float>)((Bits<float>)x - ((Bits<float>)exponent << 23)) - 1.0f;
     const Lanes<float> e = __builtin_convertvector(exponent, Lanes<float>);
     Lanes<float> p = -0.0973146489f * f + 0.16239445f;
     p = p * f - 0.173890932f;
@@ -164,8 +166,8 @@ INLINE Lanes<float> log(Lanes<float> x) {
     return e * 0.693147181f + (p * (f * f) + f);
 }
 INLINE Lanes<double> log(Lanes<double> x) {
-    Mask<double> exponent = ((Mask<double>)x - 0x3fe6a09e667f3bcd) >> 52;
-    Lanes<double> f = (Lanes<double>)((Mask<double>)x - (exponent << 52)) - 1.0;
+    Mask<double> exponent = (Mask<double>)((Bits<double>)x - uint64_t(0x3fe6a09e667f3bcd)) >> 52;
+    Lanes<double> f = (Lanes<double>)((Bits<double>)x - ((Bits<double>)exponent << 52)) - 1.0;
     Lanes<double> e = __builtin_convertvector(exponent, Lanes<double>);
     Lanes<double> s = f / (2.0 + f), square = s * s;  // log m = 2 artanh(s)
     Lanes<double> p = square * (1.0 / 21) + 1.0 / 19;

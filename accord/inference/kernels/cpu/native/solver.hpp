@@ -7,9 +7,9 @@ template <class R> class Solver : public Storage<R> {
     using Storage<R>::Storage, Storage<R>::W, Storage<R>::quickest;
 
     // All members of a team call this together. After the `last` call nothing more is solved, so everything but the
-    // messages is freed before they are copied to the output.
-    void solve(const Unit& unit, int64_t replica, const Team& team, std::atomic<int64_t>& stuck_arc, bool last) {
-        setup(unit, replica, team);
+    // messages is freed before they are copied to the output. False, for all members, if memory ran out.
+    bool solve(const Unit& unit, int64_t replica, const Team& team, std::atomic<int64_t>& stuck_arc, bool last) {
+        if (!setup(unit, replica, team)) return false;
         if (unit.one_graph()) sweep_graph(unit, replica, team);
         else sweep_bundle(unit, replica);
         team.wait();
@@ -25,13 +25,14 @@ template <class R> class Solver : public Storage<R> {
                 write_block(unit, replica, b, team.rank);
         }
         team.wait();
+        return true;
     }
 
   private:
     using Base = Storage<R>;
     using Base::a, Base::plan, Base::K, Base::way, Base::form, Base::padded, Base::s, Base::stuck, Base::found_barred,
         Base::found_wide, Base::found_far, Base::multiplying, Base::spans, Base::tables, Base::messages, Base::weights,
-        Base::biases, Base::base, Base::totals, Base::residual, Base::live, Base::choose, Base::load,
+        Base::biases, Base::base, Base::totals, Base::residual, Base::live, Base::choose_if_fits, Base::load,
         Base::message_numbers, Base::write_block;
     std::vector<int64_t> counts;
     std::vector<R> change;
@@ -39,22 +40,23 @@ template <class R> class Solver : public Storage<R> {
     // ---- set-up
 
     // Try the quickest way first; loading finds out whether the values allow it.
-    void setup(const Unit& unit, int64_t replica, const Team& team) {
+    bool setup(const Unit& unit, int64_t replica, const Team& team) {
         if (team.rank == 0) {
             stuck[0] = stuck[1] = stuck[2] = -1;
-            choose(unit, quickest(K, unit.one_graph()), a.best ? Form::MAX : Form::LINEAR);
+            choose_if_fits(unit, quickest(K, unit.one_graph()), a.best ? Form::MAX : Form::LINEAR);
         }
-        load(unit, replica, team);
+        if (!load(unit, replica, team)) return false;
         while (found_barred || found_wide) {
             team.wait();
             if (team.rank == 0) {
-                if (way == Way::BINARY && !found_barred) choose(unit, Way::BINARY, Form::LOGS);
-                else choose(unit, way == Way::REDUCED && !found_barred ? Way::RATIO : Way::LOGS, form);
+                if (way == Way::BINARY && !found_barred) choose_if_fits(unit, Way::BINARY, Form::LOGS);
+                else choose_if_fits(unit, way == Way::REDUCED && !found_barred ? Way::RATIO : Way::LOGS, form);
             }
-            load(unit, replica, team);
+            if (!load(unit, replica, team)) return false;
         }
         collect(unit, replica, team);
         if (multiplying) multiply_if_near(unit, team);
+        return true;
     }
     void release_all_but_messages() {
         tables.release(), totals.release(), base.release(), spans.release();

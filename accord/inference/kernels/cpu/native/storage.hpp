@@ -1,6 +1,7 @@
 // Memory for one unit and one replica at a time: loads tables and messages into lanes, and writes messages out.
 #pragma once
 #include <cmath>
+#include <exception>
 
 #include "plan.hpp"
 #include "team.hpp"
@@ -52,6 +53,7 @@ template <class R> class Storage {
     std::vector<R> zeros;
     std::vector<double> hub_base;  // [hubs][states]: as `base`
     std::atomic<bool> found_barred{false}, found_wide{false}, found_far{false};
+    bool out_of_memory = false;
     Way way = Way::LOGS;
     Form form = Form::LINEAR;
     int padded = 0;
@@ -95,9 +97,20 @@ template <class R> class Storage {
         multiplying = may_multiply(unit, way);
     }
 
-    void load(const Unit& unit, int64_t replica, const Team& team) {
+    // One member of a team gets memory for all; the others learn in `load` whether it got it.
+    void choose_if_fits(const Unit& unit, Way new_way, Form new_form) {
+        try {
+            choose(unit, new_way, new_form);
+        } catch (const std::exception&) {
+            out_of_memory = true;
+        }
+    }
+
+    // False if there is no memory to load into.
+    bool load(const Unit& unit, int64_t replica, const Team& team) {
         if (team.rank == 0) s.potentials = static_cast<const R*>(a.edge) + replica * a.edges * K * K;
         team.wait();
+        if (out_of_memory) return false;
         bool barred = false, wide = false;
         R span = a.start && a.damping != 0 ? NARROW<R> : R(0);  // of messages to start from, which damping keeps
         for (int64_t b = team.begin(unit.blocks()); b < team.end(unit.blocks()); ++b) {
@@ -120,6 +133,7 @@ template <class R> class Storage {
         if (barred && way != Way::LOGS) found_barred = true;
         if (wide && (way == Way::REDUCED || (way != Way::LOGS && form == Form::LINEAR))) found_wide = true;
         team.wait();
+        return true;
     }
     struct Kind {
         bool barred, wide;  // holds -inf; spans too much for the quickest way

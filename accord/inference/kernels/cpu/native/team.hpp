@@ -30,7 +30,7 @@ template <class T> class Buffer {
             constexpr size_t page = size_t(1) << 21;
             const size_t wanted = std::max<size_t>(count * sizeof(T), 64), unit = wanted >= 2 * page ? page : 64;
             const size_t bytes = (wanted + unit - 1) / unit * unit;
-            held.reset();
+            release();
             held.reset(static_cast<T*>(std::aligned_alloc(unit, bytes)));
             if (!held) throw std::bad_alloc();
 #if defined(__linux__)
@@ -86,10 +86,25 @@ struct Team {
     int64_t end(int64_t count) const { return count * (rank + 1) / size; }
 };
 
-// Run `work(rank)` on several threads; it must not throw.
+// Run `work(rank)` on several threads; it must not throw. If a thread cannot be started, no thread works, and the error
+// is thrown: work that waits at a barrier needs all of them.
 template <class Work> void in_parallel(int threads, const Work& work) {
+    enum { WAIT, WORK, LEAVE };
+    std::atomic<int> order{threads > 1 ? WAIT : WORK};
+    const auto follow = [&](int rank) {
+        while (order.load(std::memory_order_acquire) == WAIT) std::this_thread::yield();
+        if (order.load(std::memory_order_relaxed) == WORK) work(rank);
+    };
     std::vector<std::thread> crew;
-    for (int rank = 1; rank < threads; ++rank) crew.emplace_back(work, rank);
+    try {
+        crew.reserve(threads - 1);
+        for (int rank = 1; rank < threads; ++rank) crew.emplace_back(follow, rank);
+    } catch (...) {
+        order.store(LEAVE, std::memory_order_release);
+        for (auto& thread : crew) thread.join();
+        throw;
+    }
+    order.store(WORK, std::memory_order_release);
     work(0);
     for (auto& thread : crew) thread.join();
 }

@@ -12,7 +12,7 @@ enum Status { SOLVED, OUT_OF_MEMORY, NO_THREADS, OUT_OF_RANGE };
 inline bool in_range(const Arguments& a) {
     const uint64_t nodes = a.nodes, graphs = a.graphs;  // as unsigned numbers, negative ones are too large
     bool good = true;
-    for (int64_t e = 0; e < a.edges; ++e) good &= uint64_t(a.source[e]) < nodes && uint64_t(a.target[e]) < nodes;
+    for (int64_t e = 0; e < a.edges; ++e) good &= (uint64_t(a.source[e]) < nodes) & (uint64_t(a.target[e]) < nodes);
     if (!good || !a.graph) return good;
     std::vector<int32_t> graph_of(a.nodes, -1);
     for (int64_t e = 0; e < a.edges; ++e) {

@@ -1,0 +1,109 @@
+"""Damage to every file of a run, against every command that reads runs.
+
+A command refuses with one line, or answers as it does for the whole run.
+"""
+
+import shutil
+from pathlib import Path
+
+from attack.commands import Answer, load_everything, run_command
+from attack.damage import DAMAGES
+from attack.runs import LOCKS, content, finished_run, fit_arguments, fruit, must_succeed
+from attack.trial import Trial
+
+FINISHED = ("spn", "gmnn", "crf")
+STOPPED = ("spn", "gmnn")
+LEARNED = ("run/model.safetensors", "run/model.json")
+
+
+class DamagedRuns:
+    """Damage one file, then run the commands."""
+
+    def __init__(self, folder: Path) -> None:
+        load_everything()
+        self.folder = folder
+        self.data = fruit(folder)
+        self.graph = self.data / "test" / "g01.npz"
+        self.runs = {f"finished {method}": (finished_run(folder, method), method) for method in FINISHED}
+        self.runs |= {f"stopped {method}": (self._stopped_run(method), method) for method in STOPPED}
+        self.expected: dict[tuple[str, str], Answer] = {}
+
+    def attempt(self, trial: Trial) -> None:
+        """One file of one run, damaged in one way, against one to all commands."""
+        kind = list(self.runs)[trial.number % len(self.runs)]
+        source, method = self.runs[kind]
+        folder = trial.folder / "work"
+        run = folder / "run"
+        shutil.copytree(source, run)
+        files = sorted(path for path in run.rglob("*") if path.is_file() and path.suffix != LOCKS)
+        path = trial.rng.choice(files)
+        how = trial.rng.choice(list(DAMAGES))
+        before = path.read_bytes()
+        after = DAMAGES[how](trial.rng, before)
+        path.write_bytes(after)
+        trial.tried["damaged files"] += 1
+        what = f"{kind}, {path.relative_to(run)} {how}"
+        for name in self.commands(kind):
+            answer = run_command(self.arguments(name, run, method), trial.folder)
+            trial.tried["commands on damaged runs"] += 1
+            problem = self.problem(kind, name, answer, folder)
+            if problem:
+                trial.fail(f"{name} of a {what}: {problem}")
+
+    def commands(self, kind: str) -> list[str]:
+        """`fit` comes last: it may repair the run."""
+        return ["predict", "evaluate", "report", "fit"] if kind.startswith("finished") else ["fit", "predict"]
+
+    def arguments(self, name: str, run: Path, method: str) -> list[str]:
+        if name == "predict":
+            return ["predict", str(run), str(self.graph), "--marginals"]
+        if name == "evaluate":
+            return ["evaluate", str(run), str(self.data)]
+        return ["report", str(run)] if name == "report" else fit_arguments(self.data, run, method)
+
+    def problem(self, kind: str, name: str, answer: Answer, folder: Path) -> str | None:
+        """What is wrong with an answer; None if it is a refusal in one line or the right answer."""
+        if answer.refused:
+            return None
+        if answer.code != 0:
+            return answer.describe()
+        method = self.runs[kind][1]
+        if name == "predict" and answer.out != self.whole(name, method).out:
+            return "exit code 0, but other labels or probabilities than those of the whole run"
+        if name == "evaluate" and answer.out != self.whole(name, method).out:
+            return "exit code 0, but other scores than those of the whole run"
+        if name == "fit" and kind.startswith("stopped"):
+            found, expected = content(folder), content(self.runs[f"finished {method}"][0])
+            other = [path for path in LEARNED if found.get(path) != expected[path.removeprefix("run/")]]
+            if other:
+                return f"exit code 0, but {' and '.join(other)} differ from those of a run that was not stopped"
+        return None
+
+    def whole(self, name: str, method: str) -> Answer:
+        """The answer of a command for the whole run."""
+        if (name, method) not in self.expected:
+            run = self.folder / "run"  # the same name, which may be printed
+            shutil.copytree(self.runs[f"finished {method}"][0], run)
+            answer = must_succeed(run_command(self.arguments(name, run, method), self.folder), name)
+            self.expected[name, method] = answer
+            shutil.rmtree(run)
+        return self.expected[name, method]
+
+    def _stopped_run(self, method: str) -> Path:
+        """A run that was killed after its second checkpoint."""
+        run = self.folder / f"stopped {method}"
+        if run.is_dir():
+            return run
+        whole = finished_run(self.folder, method)
+        for change in range(1, 1000):
+            half = self.folder / f"half stopped {method}"
+            shutil.rmtree(half, ignore_errors=True)
+            arguments = fit_arguments(self.data, half, method)
+            answer = run_command(arguments, self.folder, kill_at_change=10 * change)
+            if not answer.killed:
+                raise RuntimeError(f"fit {method} ended before a checkpoint was written: {answer.describe()}")
+            if any(half.rglob("checkpoint.safetensors")) and len((half / "metrics.csv").read_text().split()) > 3:
+                assert not (half / "model.safetensors").is_file(), f"{whole} writes its model early"
+                half.rename(run)
+                return run
+        raise RuntimeError(f"fit {method} writes no checkpoint")

@@ -2,19 +2,24 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+PIP := python -m pip install --quiet --disable-pip-version-check
+# Pinned here and not in constraints.txt: the CPU build is small and comes from a place of its own, without a hash. An
+# open range pulls several gigabytes of CUDA packages that a machine without a GPU has no use for.
+TORCH := torch==2.13.0
 
-.PHONY: setup demo test test-all lint types format check figures clean
+.PHONY: setup demo test test-all lint types format check figures attack wheel constraints licences clean
 
 setup: $(READY)
 
 # Rebuilt only when what is to be installed changes, so a second run starts at once. In setuptools' default editable
 # mode, Python started in the folder above takes the checkout itself for a package called accord.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt constraints-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Accord needs Python 3.10 or newer; set PYTHON=...")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--config-settings editable_mode=compat --editable '.[dev]'
+	$(BIN)/$(PIP) $(TORCH)
+	$(BIN)/$(PIP) --no-deps --require-hashes --requirement constraints.txt --requirement constraints-dev.txt
+	$(BIN)/$(PIP) --no-deps --no-build-isolation --config-settings editable_mode=compat --editable .
+	$(BIN)/python -m pip check
 	@touch $(READY)
 
 demo: $(READY)
@@ -46,6 +51,37 @@ check: lint types test-all
 # The README's picture and demo table.
 figures: demo
 	$(BIN)/python benchmarks/readme_figures.py
+
+# Kills, full disks, damaged files and fuzzed calls, for MINUTES; appends what it tried to results/attack/runs.json.
+MINUTES ?= 60
+attack: $(READY)
+	PYTHONPATH=tests $(BIN)/python -m attack --minutes $(MINUTES) $(ATTACK)
+
+# Build the wheel, install it into an empty environment with nothing but what it requires, and use it there.
+EMPTY := build/empty/bin
+wheel: $(READY)
+	rm -rf build dist
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	$(PYTHON) -m venv build/empty
+	$(EMPTY)/$(PIP) $(TORCH)
+	$(EMPTY)/$(PIP) --no-deps --require-hashes --requirement constraints.txt
+	$(EMPTY)/$(PIP) --no-deps dist/accord-*.whl
+	$(EMPTY)/python -m pip check
+	$(EMPTY)/python .ci/use_wheel.py
+
+# Every package that Accord needs (constraints.txt) or its development adds (constraints-dev.txt), for every supported
+# Python, with hashes. Versions stay as they are unless a requirement changes; remove the files to get the newest.
+COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.10 --generate-hashes --no-annotate \
+	--custom-compile-command "make constraints" --no-emit-package torch
+constraints: $(READY)
+	$(BIN)/$(PIP) uv
+	$(COMPILE) --output-file constraints.txt
+	$(COMPILE) --extra dev --constraint constraints.txt --output-file constraints-dev.txt \
+		$$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' constraints.txt)
+
+# docs/licences.md: the licence of every package that Accord requires.
+licences: $(READY)
+	$(BIN)/python .ci/list_licences.py docs/licences.md
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

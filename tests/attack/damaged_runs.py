@@ -4,11 +4,12 @@ A command refuses with one line, or answers as it does for the whole run.
 """
 
 import shutil
+import tempfile
 from pathlib import Path
 
 from attack.commands import Answer, load_everything, run_command
 from attack.damage import DAMAGES
-from attack.runs import LOCKS, content, finished_run, fit_arguments, fruit, must_succeed
+from attack.runs import LOCKS, content, finished_run, fit_arguments, fruit, made_once, must_succeed
 from attack.trial import Trial
 
 FINISHED = ("spn", "gmnn", "crf")
@@ -82,28 +83,26 @@ class DamagedRuns:
     def whole(self, name: str, method: str) -> Answer:
         """The answer of a command for the whole run."""
         if (name, method) not in self.expected:
-            run = self.folder / "run"  # the same name, which may be printed
-            shutil.copytree(self.runs[f"finished {method}"][0], run)
-            answer = must_succeed(run_command(self.arguments(name, run, method), self.folder), name)
-            self.expected[name, method] = answer
-            shutil.rmtree(run)
+            with tempfile.TemporaryDirectory() as scratch:
+                run = Path(scratch) / "run"
+                shutil.copytree(self.runs[f"finished {method}"][0], run)
+                arguments = self.arguments(name, run, method)
+                self.expected[name, method] = must_succeed(run_command(arguments, Path(scratch)), name)
         return self.expected[name, method]
 
     def _stopped_run(self, method: str) -> Path:
         """A run that was killed after its second checkpoint."""
-        run = self.folder / f"stopped {method}"
-        if run.is_dir():
-            return run
-        whole = finished_run(self.folder, method)
-        for change in range(1, 1000):
-            half = self.folder / f"half stopped {method}"
-            shutil.rmtree(half, ignore_errors=True)
-            arguments = fit_arguments(self.data, half, method)
-            answer = run_command(arguments, self.folder, kill_at_change=10 * change)
-            if not answer.killed:
-                raise RuntimeError(f"fit {method} ended before a checkpoint was written: {answer.describe()}")
-            if any(half.rglob("checkpoint.safetensors")) and len((half / "metrics.csv").read_text().split()) > 3:
-                assert not (half / "model.safetensors").is_file(), f"{whole} writes its model early"
-                half.rename(run)
-                return run
-        raise RuntimeError(f"fit {method} writes no checkpoint")
+
+        def stop(run: Path) -> None:
+            for change in range(20, 1000, 10):
+                shutil.rmtree(run, ignore_errors=True)
+                with tempfile.TemporaryDirectory() as scratch:
+                    arguments = fit_arguments(self.data, run, method)
+                    answer = run_command(arguments, Path(scratch), kill_at_change=change)
+                if not answer.killed or (run / "model.safetensors").is_file():
+                    break
+                if any(run.rglob("checkpoint.safetensors")) and len((run / "metrics.csv").read_text().split()) > 3:
+                    return
+            raise RuntimeError(f"fit {method} was not stopped after a checkpoint: {answer.describe()}")
+
+        return made_once(self.folder, f"stopped {method}", stop)

@@ -19,26 +19,25 @@ class FullDisk:
     def __init__(self, folder: Path) -> None:
         own_mounts()
         load_everything()
-        self.folder = folder
         self.data = fruit(folder)
         self.runs = {method: finished_run(folder, method) for method in METHODS}
-        self.disk = folder / "disk"
-        self.disk.mkdir(exist_ok=True)
 
     def attempt(self, trial: Trial) -> None:
         """One size of the disk."""
         method = list(METHODS)[trial.number % len(METHODS)]
         whole = sum(path.stat().st_size for path in self.runs[method].rglob("*") if path.is_file())
         pages = trial.rng.randint(2, 2 * whole // PAGE)
-        run = self.disk / "run"
-        mount("-t", "tmpfs", "-o", f"size={pages * PAGE}", "attack", str(self.disk))
+        disk = trial.folder / "disk"
+        disk.mkdir()
+        run = disk / "run"
+        mount("-t", "tmpfs", "-o", f"size={pages * PAGE}", "attack", str(disk))
         try:
             first = run_command(fit_arguments(self.data, run, method), trial.folder)
             trial.tried["full disks"] += first.code != 0
             trial.tried["small disks"] += 1
             if first.code != 0 and not first.refused:
                 trial.fail(f"fit {method} on {pages} pages: {first.describe()}")
-            mount("-o", f"remount,size={10 * whole + 2**20}", str(self.disk))
+            mount("-o", f"remount,size={10 * whole + 2**20}", str(disk))
             again = run_command(fit_arguments(self.data, run, method), trial.folder)
             if again.code != 0:
                 trial.fail(f"fit {method} on {pages} pages, then again with room: {again.describe()}")
@@ -46,7 +45,7 @@ class FullDisk:
             for problem in differences(content(self.runs[method]), content(run)):
                 trial.fail(f"fit {method} on {pages} pages, then again with room: {problem}")
         finally:
-            subprocess.run(["umount", "-l", str(self.disk)], check=True)
+            subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def own_mounts() -> None:

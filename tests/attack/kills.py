@@ -1,5 +1,6 @@
 """kill -9 at random moments of every command; the same command, given again, must end as if nothing had happened."""
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attack.commands import Answer, load_everything, run_command
-from attack.runs import METHODS, content, differences, finished_run, fit_arguments, fruit, must_succeed
+from attack.runs import METHODS, content, differences, finished_run, fit_arguments, fruit, made_once, must_succeed
 from attack.trial import Trial
 
 MOST_KILLS = 3  # of one job
@@ -29,7 +30,6 @@ class Undisturbed:
     """The result of a job that was not killed."""
 
     files: dict[str, object]
-    out: str
     changes: int
     seconds: float
 
@@ -62,17 +62,23 @@ class Kills:
                 trial.fail(f"{name}, {moments}: {answer.describe()}")
                 return
         last = run_command(job.arguments(folder), trial.folder, before=job.before)
-        for problem in problems(last, expected, content(folder), folder):
+        for problem in problems(last, expected, content(folder)):
             trial.fail(f"{name}, {moments}: {problem}")
 
     def result(self, name: str) -> Undisturbed:
-        """The result of a job without kills; computed when it is first needed."""
+        """The result of a job without kills; computed when a process first needs it."""
         if name not in self.undisturbed:
             job = self.jobs[name]
-            folder = start_folder(self.folder / f"undisturbed {name}", job)
-            answer = must_succeed(run_command(job.arguments(folder), self.folder, before=job.before), name)
-            self.undisturbed[name] = Undisturbed(content(folder), answer.out, answer.changes, answer.seconds)
-            shutil.rmtree(folder)
+
+            def run(made: Path) -> None:
+                made.mkdir()
+                folder = start_folder(made / "job", job)
+                answer = must_succeed(run_command(job.arguments(folder), made, before=job.before), name)
+                (made / "answer.json").write_text(json.dumps([answer.changes, answer.seconds]))
+
+            made = made_once(self.folder, f"undisturbed {name}", run)
+            changes, seconds = json.loads((made / "answer.json").read_text())
+            self.undisturbed[name] = Undisturbed(content(made / "job"), changes, seconds)
         return self.undisturbed[name]
 
 
@@ -83,7 +89,7 @@ def start_folder(folder: Path, job: Job) -> Path:
     return folder
 
 
-def problems(answer: Answer, expected: Undisturbed, files: dict[str, object], folder: Path) -> list[str]:
+def problems(answer: Answer, expected: Undisturbed, files: dict[str, object]) -> list[str]:
     """What is wrong after the last command, which nothing disturbed."""
     if answer.code != 0:
         return [f"given again: {answer.describe()}"]

@@ -1,8 +1,11 @@
 """Small data, and the content of run folders without what differs between two equal runs."""
 
+import fcntl
 import json
 import re
 import shutil
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from attack.commands import Answer, run_command
@@ -22,15 +25,22 @@ SECONDS = re.compile(rb"Trained in \d+ s")
 LOCKS = ".lock"
 
 
+def made_once(folder: Path, name: str, make: Callable[[Path], object]) -> Path:
+    """A folder inside `folder`, made by the first process that asks for it; other processes wait until it is whole."""
+    path = folder / name
+    with (folder / "made_once.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.is_dir():
+            half = folder / f"half of {name}"
+            shutil.rmtree(half, ignore_errors=True)
+            make(half)
+            half.rename(path)
+    return path
+
+
 def fruit(folder: Path) -> Path:
-    """A data folder with graphs in all formats; made once."""
-    data = folder / "fruit"
-    if not data.is_dir():
-        half = folder / "fruit.half"
-        shutil.rmtree(half, ignore_errors=True)
-        make_data(half)
-        half.rename(data)
-    return data
+    """A data folder with graphs in all formats."""
+    return made_once(folder, "fruit", make_data)
 
 
 def fit_arguments(data: Path, run: Path, method: str) -> list[str]:
@@ -77,10 +87,11 @@ def must_succeed(answer: Answer, what: str) -> Answer:
 
 
 def finished_run(folder: Path, method: str) -> Path:
-    """A finished run of a method; trained once."""
-    run = folder / f"finished {method}"
-    if not run.is_dir():
-        half = folder / f"half {method}"
-        must_succeed(run_command(fit_arguments(fruit(folder), half, method), folder), f"fit {method}")
-        half.rename(run)
-    return run
+    """A finished run of a method."""
+    data = fruit(folder)
+
+    def fit(run: Path) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            must_succeed(run_command(fit_arguments(data, run, method), Path(scratch)), f"fit {method}")
+
+    return made_once(folder, f"finished {method}", fit)

@@ -36,7 +36,7 @@ SKIPPED = 3  # exit code of a worker whose attack cannot run here
 
 
 def build(name: str, folder: Path) -> Attack:
-    """An attack with a folder for the files that all its cases share."""
+    """An attack with a folder for the files that all attacks share."""
     module, kind = ATTACKS[name]
     make: Callable[[Path], Attack] = getattr(import_module(module), kind)
     return make(folder)
@@ -63,10 +63,10 @@ def work(name: str, seed: int, first: int, step: int, seconds: float, one: bool,
     """
     lines = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # whatever else prints must not get between the lines
-    own = tempfile.mkdtemp(prefix=f"{name}-", dir=folder)  # workers share nothing
+    own = tempfile.mkdtemp(prefix=f"{name}-", dir=folder)
     try:
         try:
-            attack = build(name, Path(own))
+            attack = build(name, Path(folder))
         except Skip as reason:
             tell(lines, skipped=str(reason))
             return SKIPPED

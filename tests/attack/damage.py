@@ -1,5 +1,6 @@
-"""Damage to the bytes of a file: cut, flipped, overwritten."""
+"""Damage to the bytes of a file: cut, flipped, overwritten; and to the values of a json file."""
 
+import json
 from collections.abc import Callable
 from random import Random
 
@@ -44,7 +45,34 @@ def repeated(rng: Random, content: bytes) -> bytes:
     return content[:last] + content[first:]
 
 
+ABSURD = [None, True, -1, 0, 10**30, 1e308, float("nan"), "", "a", "../../etc", [], {}, [[]], [None], {"a": 1}]
+
+
+def value_changed(rng: Random, content: bytes) -> bytes:
+    """A json file with one value, or one key, that does not belong there; other files get a bit flipped."""
+    try:
+        root = json.loads(content)
+    except ValueError:
+        return bit_flipped(rng, content)
+    inner = [root] if isinstance(root, (dict, list)) else []
+    for value in inner:
+        children = value.values() if isinstance(value, dict) else value
+        inner += [child for child in children if isinstance(child, (dict, list)) and child]
+    chosen = rng.choice(inner) if root and inner else None
+    if isinstance(chosen, dict):
+        key = rng.choice(list(chosen))
+        if rng.random() < 0.3:
+            chosen[key + rng.choice(["", "?"])] = chosen.pop(key)
+        else:
+            chosen[key] = rng.choice(ABSURD)
+        if rng.random() < 0.2:
+            del chosen[rng.choice(list(chosen))]
+    elif chosen is not None:
+        chosen[rng.randrange(len(chosen))] = rng.choice(ABSURD)
+    return json.dumps(root if chosen is not None else rng.choice(ABSURD), indent=1).encode()
+
+
 DAMAGES: dict[str, Damage] = {
     function.__name__.replace("_", " "): function
-    for function in (cut, emptied, bit_flipped, bit_flipped, zeroed, overwritten, lengthened, repeated)
+    for function in (cut, emptied, bit_flipped, zeroed, overwritten, lengthened, repeated, value_changed)
 }

@@ -38,7 +38,7 @@ class DamagedRuns:
         shutil.copytree(source, run)
         files = sorted(path for path in run.rglob("*") if path.is_file() and path.suffix != LOCKS)
         path = trial.rng.choice(files)
-        how = trial.rng.choice(list(DAMAGES))
+        how = trial.rng.choice([*DAMAGES, *["value changed"] * (4 if path.suffix == ".json" else 0)])
         before = path.read_bytes()
         after = DAMAGES[how](trial.rng, before)
         path.write_bytes(after)

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from attack.worker import SKIPPED
 
@@ -60,9 +61,13 @@ def run_worker(
     )
     lines: queue.Queue[str | None] = queue.Queue()
     errors: list[str] = []
-    threading.Thread(target=_read_lines, args=(worker.stdout, lines), daemon=True).start()
-    reader = threading.Thread(target=lambda: errors.extend(worker.stderr or ()), daemon=True)
-    reader.start()
+    assert worker.stdout is not None and worker.stderr is not None
+    readers = [
+        threading.Thread(target=_read_lines, args=(worker.stdout, lines), daemon=True),
+        threading.Thread(target=errors.extend, args=(worker.stderr,), daemon=True),
+    ]
+    for reader in readers:
+        reader.start()
     case, open_case, hung = first, True, False
     while True:
         try:
@@ -84,7 +89,9 @@ def run_worker(
             for message in told["failures"]:
                 findings.fail(name, seed, case, message)
     code = worker.wait()
-    reader.join(timeout=5)
+    for reader, pipe in zip(readers, (worker.stdout, worker.stderr), strict=True):
+        reader.join()
+        pipe.close()
     if code in (0, SKIPPED):
         return -1
     last = " | ".join(line.strip() for line in errors[-3:])[-600:]
@@ -94,8 +101,8 @@ def run_worker(
     return case + step
 
 
-def _read_lines(stream: object, lines: queue.Queue[str | None]) -> None:
-    for line in stream:  # type: ignore[attr-defined]
+def _read_lines(stream: IO[str], lines: queue.Queue[str | None]) -> None:
+    for line in stream:
         lines.put(line)
     lines.put(None)
 

@@ -31,6 +31,7 @@ ATTACKS = {
     "graph-files": ("attack.graph_files", "GraphFiles"),
     "front-door": ("attack.front_door", "FrontDoor"),
     "kernel": ("attack.kernel", "Kernel"),
+    "staged": ("attack.staged", "Staged"),
 }
 SKIPPED = 3  # exit code of a worker whose attack cannot run here
 

@@ -61,12 +61,13 @@ def value_changed(rng: Random, content: bytes) -> bytes:
     chosen = rng.choice(inner) if root and inner else None
     if isinstance(chosen, dict):
         key = rng.choice(list(chosen))
-        if rng.random() < 0.3:
-            chosen[key + rng.choice(["", "?"])] = chosen.pop(key)
+        kind = rng.random()
+        if kind < 0.15:
+            chosen[f"{key}?"] = chosen.pop(key)
+        elif kind < 0.3:
+            del chosen[key]
         else:
             chosen[key] = rng.choice(ABSURD)
-        if rng.random() < 0.2:
-            del chosen[rng.choice(list(chosen))]
     elif chosen is not None:
         chosen[rng.randrange(len(chosen))] = rng.choice(ABSURD)
     return json.dumps(root if chosen is not None else rng.choice(ABSURD), indent=1).encode()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attack.commands import Answer, load_everything, run_command
 from attack.damage import DAMAGES
-from attack.runs import LOCKS, content, finished_run, fit_arguments, fruit, made_once, must_succeed
+from attack.runs import LOCK, content, finished_run, fit_arguments, fruit, made_once, must_succeed
 from attack.trial import Trial
 
 FINISHED = ("spn", "gmnn", "crf")
@@ -36,7 +36,7 @@ class DamagedRuns:
         folder = trial.folder / "work"
         run = folder / "run"
         shutil.copytree(source, run)
-        files = sorted(path for path in run.rglob("*") if path.is_file() and path.suffix != LOCKS)
+        files = sorted(path for path in run.rglob("*") if path.is_file() and path.name != LOCK)
         path = trial.rng.choice(files)
         how = trial.rng.choice([*DAMAGES, *["value changed"] * (4 if path.suffix == ".json" else 0)])
         before = path.read_bytes()

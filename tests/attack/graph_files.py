@@ -2,6 +2,8 @@
 
 import io
 import shutil
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
@@ -15,7 +17,8 @@ from torch_geometric.data import Data
 from accord.datasets import read_graphs
 from accord.errors import AccordError
 
-FILES = 200  # in one case
+FILES = 100  # of each way in one case
+MORE = "attack.mutated_files"  # the attack of the readers' own tests, which knows each format
 WORDS = ["1e999", "-1", "nan", "99999999999999999999", "1_0", "0x10", "", '"', "\x00", "1e308"]
 WORDS += ["null", "[]", "{}", "true", "9" * 5000]
 DTYPES = ["<f4", "<f8", "<i4", "<i8", "<u8", "|u1", "<f2", "<c8", "|b1", "<U3", "|S2", "|O", "<M8[s]"]
@@ -26,13 +29,21 @@ class GraphFiles:
 
     def __init__(self, folder: Path) -> None:
         load_everything()
+        self.more = import_module(MORE) if find_spec(MORE) is not None else None
         self.run = finished_run(folder, "spn")
         data = fruit(folder)
         self.sources = [*sorted((data / "test").glob("*.npz"))[:2], *sorted((data / "val").glob("*.json"))[:2]]
         self.sources += sorted((data / "train").iterdir())[:2]
 
     def attempt(self, trial: Trial) -> None:
-        """Two hundred files through the reader, and the last of them through `accord predict`."""
+        """Files through the readers in two ways, and the last of them through `accord predict`."""
+        for place in range(FILES):
+            if self.more is None:
+                break
+            failure, _ = self.more.run_case(trial.seed, FILES * trial.number + place, trial.folder / "data")
+            trial.tried["mutated files"] += 1
+            if failure is not None:
+                trial.fail(str(failure))
         for place in range(FILES):
             source = trial.rng.choice(self.sources)
             path = trial.folder / source.name

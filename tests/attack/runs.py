@@ -22,7 +22,8 @@ METHODS: dict[str, list[str]] = {
 }
 TIMED = {"seconds", "date", "provenance"}  # keys of json files that differ between equal runs
 SECONDS = re.compile(rb"Trained in \d+ s")
-LOCKS = ".lock"
+SEAL = "sha256"  # key of a json file that holds the checksum of its other keys, seconds included
+LOCK = ".lock"  # its content names the process that had the folder last
 
 
 def made_once(folder: Path, name: str, make: Callable[[Path], object]) -> Path:
@@ -52,7 +53,7 @@ def content(folder: Path) -> dict[str, object]:
     return {
         str(path.relative_to(folder)): _comparable(path)
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.suffix != LOCKS
+        if path.is_file() and path.name != LOCK
     }
 
 
@@ -67,7 +68,8 @@ def _comparable(path: Path) -> object:
 
 def _untimed(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _untimed(entry) for key, entry in value.items() if key not in TIMED}
+        timed = {*TIMED, SEAL} if TIMED & value.keys() else TIMED
+        return {key: _untimed(entry) for key, entry in value.items() if key not in timed}
     return [_untimed(entry) for entry in value] if isinstance(value, list) else value
 
 

@@ -86,7 +86,9 @@ def test_folders_are_compared_without_seconds_and_with_leftovers(tmp_path):
     for name, seconds, label in (("a", 1.5, "pear"), ("b", 2.5, "pear"), ("c", 1.5, "plum")):
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "results.json").write_text(json.dumps({"seconds": seconds, "label": label}))
+        sealed = {"seconds": seconds, "label": label, "sha256": f"of {seconds}"}
+        (folder / "results.json").write_text(json.dumps(sealed))
+        (folder / ".lock").write_text(name)
     (tmp_path / "b" / ".model.safetensors.17").touch()
     whole = content(tmp_path / "a")
     assert differences(whole, content(tmp_path / "b")) == [".model.safetensors.17 is left over"]

@@ -13,7 +13,7 @@ SUMMARY = re.compile(r"^(\d+) fields, (\d+) findings", re.MULTILINE)
 
 
 def attack_sanitised(seed: int, seconds: float, findings: Findings) -> None:
-    """Solve random fields for so many seconds; compiling takes a few minutes more, once for each state of the source."""
+    """Solve random fields for so many seconds. Compiling takes a few minutes more, once for each source."""
     missing = next((f"there is no {what}" for what, there in needs().items() if not there), None)
     if missing is not None:
         findings.skipped["sanitised"] = missing

@@ -12,9 +12,9 @@ import threading
 import time
 from pathlib import Path
 
-from attack.record import append_record, totals
+from attack.harness.record import append_record, totals
+from attack.harness.schedule import SHARES, TESTS, Findings, run_attack, run_worker
 from attack.sanitised import attack_sanitised
-from attack.schedule import SHARES, TESTS, Findings, run_attack, run_worker
 
 RECORD = TESTS.parent / "results" / "attack" / "runs.json"
 SANITISED_SHARE = 0.06  # of the minutes, which come on top of them

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from attack.commands import Answer, load_everything, run_command
 from attack.damage import DAMAGES
+from attack.harness.trial import Trial
 from attack.runs import LOCK, content, finished_run, fit_arguments, fruit, made_once, must_succeed
-from attack.trial import Trial
 
 FINISHED = ("spn", "gmnn", "crf")
 STOPPED = ("spn", "gmnn")

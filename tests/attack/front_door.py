@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import torch
-from attack.trial import Trial
+from attack.harness.trial import Trial
 from fuzzing import TARGETS, draw_case
 from test_bad_input import is_rejected
 

@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 from attack.commands import load_everything, run_command
+from attack.harness.trial import Skip, Trial
 from attack.runs import METHODS, content, differences, finished_run, fit_arguments, fruit
-from attack.trial import Skip, Trial
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 PAGE = 4096

@@ -10,8 +10,8 @@ from random import Random
 import numpy as np
 from attack.commands import load_everything, run_command
 from attack.damage import DAMAGES
+from attack.harness.trial import Trial
 from attack.runs import finished_run, fruit
-from attack.trial import Trial
 from torch_geometric.data import Data
 
 from accord.datasets import read_graphs

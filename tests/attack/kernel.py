@@ -4,7 +4,7 @@ from pathlib import Path
 from random import Random
 
 import torch
-from attack.trial import Skip, Trial
+from attack.harness.trial import Skip, Trial
 from torch import Tensor
 
 from accord import PairwiseField, propagate

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attack.commands import Answer, load_everything, run_command
+from attack.harness.trial import Trial
 from attack.runs import METHODS, content, differences, finished_run, fit_arguments, fruit, made_once, must_succeed
-from attack.trial import Trial
 
 MOST_KILLS = 3  # of one job
 AT_A_CHANGE = 0.6  # share of kills at a change to the disk; the others come after a random time

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from attack.schedule import Findings, environment
+from attack.harness.schedule import Findings, environment
 
 SCRIPT = Path(__file__).with_name("sanitised_kernel.py")
 SUMMARY = re.compile(r"^(\d+) fields, (\d+) findings", re.MULTILINE)

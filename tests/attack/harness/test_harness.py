@@ -4,13 +4,13 @@ import json
 from random import Random
 
 import pytest
-from attack import schedule
 from attack.commands import Answer
 from attack.damage import DAMAGES
-from attack.record import append_record, totals
+from attack.harness import schedule
+from attack.harness.record import append_record, totals
+from attack.harness.schedule import SHARES, Findings, run_attack, run_worker
+from attack.harness.worker import ATTACKS
 from attack.runs import content, differences
-from attack.schedule import SHARES, Findings, run_attack, run_worker
-from attack.worker import ATTACKS
 
 
 def test_a_crash_a_hang_and_an_exception_end_a_case_and_not_the_attack(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from attack.schedule import Findings
+from attack.harness.schedule import Findings
 
 MESSAGE_LENGTH = 300
 MOST_FAILURES = 50  # kept in an entry; the count is exact

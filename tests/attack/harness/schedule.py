@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from attack.worker import SKIPPED
+from attack.harness.worker import SKIPPED
 
 SILENCE_SECONDS = 400.0  # a worker that reports nothing for so long is stopped: its case is a failure
-TESTS = Path(__file__).resolve().parents[1]
+TESTS = Path(__file__).resolve().parents[2]
 # Parts of the time. Commands are slow and are killed one by one; calls and fields are fast.
 SHARES = {
     "kills": 0.36,
@@ -55,7 +55,7 @@ def run_worker(
 ) -> int:
     """Run a worker until it ends; returns the case to go on with, or -1 if the attack is over."""
     told = {"name": name, "seed": seed, "first": first, "step": step, "seconds": seconds, "one": one}
-    command = [sys.executable, "-m", "attack.worker", json.dumps({**told, "folder": str(folder)})]
+    command = [sys.executable, "-m", "attack.harness.worker", json.dumps({**told, "folder": str(folder)})]
     worker = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True
     )

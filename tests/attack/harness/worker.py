@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, TextIO
 
-from attack.trial import Skip, Trial
+from attack.harness.trial import Skip, Trial
 
 
 class Attack(Protocol):
@@ -31,7 +31,7 @@ ATTACKS = {
     "graph-files": ("attack.graph_files", "GraphFiles"),
     "front-door": ("attack.front_door", "FrontDoor"),
     "kernel": ("attack.kernel", "Kernel"),
-    "staged": ("attack.staged", "Staged"),
+    "staged": ("attack.harness.staged", "Staged"),
 }
 SKIPPED = 3  # exit code of a worker whose attack cannot run here
 

@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from attack.trial import Skip, Trial
+from attack.harness.trial import Skip, Trial
 
 
 class Staged:

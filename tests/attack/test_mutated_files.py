@@ -1,5 +1,6 @@
 """A short form of the attack on the readers, and checks that the attack can fail."""
 
+import pytest
 from attack import mutated_files
 from attack.mutated_files import run_guarded, run_mutations
 
@@ -35,11 +36,12 @@ def test_an_invalid_graph_is_a_failure(monkeypatch):
     assert all("AssertionError: x" in str(failure) for failure in failures)
 
 
-def test_a_crash_is_traced_to_its_case(monkeypatch):
+@pytest.mark.parametrize("code", [-11, 1, "a hang"])
+def test_a_crash_is_traced_to_its_case(monkeypatch, code):
     def crash(arguments, seconds):
         _, count, _, _, _, first = arguments
         holds = int(first) <= 5 < int(first) + int(count)
-        return (-11, "") if holds else (0, f"{count} files, {count} refused, 0 failures\n")
+        return (code, "") if holds else (0, f"{count} files, {count} refused, 0 failures\n")
 
     monkeypatch.setattr(mutated_files, "_run_process", crash)
-    assert run_guarded(20, seed=1, chunk=8) == (["seed 1, case 5: the process ended with -11"], 19)
+    assert run_guarded(20, seed=1, chunk=8) == ([f"seed 1, case 5: the process ended with {code}"], 19)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(_native.unavailable() is not None, reason="no co
 NOBODY = 65534
 
 SOLVE = """
-import pathlib, shutil, torch
+import os, pathlib, shutil, torch
 from accord import PairwiseField, propagate
 from accord.inference.kernels.cpu import _build
 path = _build.cache_folder() / "kernels"

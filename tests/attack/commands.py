@@ -92,6 +92,8 @@ def run_command(
         before: called in the forked process first.
     """
     out, err, changes = (folder / name for name in ("out.txt", "err.txt", "changes.txt"))
+    for path in (out, err):
+        path.touch()  # a command may be killed before it has opened them
     changes.unlink(missing_ok=True)
     sys.stdout.flush()
     began = time.monotonic()

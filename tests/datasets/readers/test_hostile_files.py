@@ -1,6 +1,7 @@
 """Damaged, foreign and absurd files are refused with a message; none crashes, hangs or is read wrongly."""
 
 import io
+import json
 import os
 import struct
 import zipfile
@@ -135,8 +136,11 @@ def test_devices_are_refused(tmp_path):
 DEEP = "[" * 100_000 + "]" * 100_000
 BAD_JSON = {
     "deep": (f'{{"x": {DEEP}, "edge_index": []}}', "nested too deeply"),
-    "deep labels": ({"x": X, "edge_index": EDGES, "y": [eval("[" * 80 + "]" * 80), 1, 2]}, "label a list is neither"),
-    "deep features": ({"x": eval("[" * 80 + "1" + "]" * 80), "edge_index": EDGES}, "x "),
+    "deep labels": (
+        {"x": X, "edge_index": EDGES, "y": [json.loads("[" * 80 + "]" * 80), 1, 2]},
+        "label a list is neither",
+    ),
+    "deep features": ({"x": json.loads("[" * 80 + "1" + "]" * 80), "edge_index": EDGES}, "x "),
     "5,000 digits": (f'{{"x": [[{"9" * 5000}]], "edge_index": []}}', "number that cannot be read"),
     "500 digits": (f'{{"x": [[{"9" * 500}]], "edge_index": []}}', "x "),
     "500 digits in a label": (f'{{"x": [[1]], "edge_index": [], "y": [{"9" * 500}]}}', "y has type object"),

@@ -1,7 +1,6 @@
 """`NodeClassifier`: learn from labelled graphs, label new ones jointly, save and load."""
 
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -14,20 +13,18 @@ from torch_geometric.data import Data
 
 from accord._files import locked
 from accord.encoders import EncoderSpec
-from accord.errors import AccordError, ConvergenceWarning, GraphError, InputError, OptionError
+from accord.errors import AccordError, InputError, OptionError
 from accord.estimator._checks import (
-    check_graph,
     check_graphs,
     check_parameters,
-    check_truth,
     common_feature_names,
     data_shape,
 )
-from accord.estimator._inputs import find_label_names, in_order, portions, trainable, with_states
+from accord.estimator._inputs import find_label_names, trainable, with_states
+from accord.estimator._labelling import Labelling
 from accord.estimator._saving import WEIGHTS, read_model, write_model
-from accord.evaluation import NODE, Answers, check_level, metric_for
+from accord.evaluation import check_level
 from accord.graphs import FeatureTreatment, GraphBatch, common_treatment, fit_treatment
-from accord.inference import Beliefs
 from accord.learning import RefinementOptions, Replicas, Report, TrainingRun, hold_out
 from accord.learning.training import check_tensors, usual_torch
 from accord.methods import (
@@ -43,7 +40,7 @@ from accord.methods import (
 )
 
 
-class NodeClassifier(ClassifierMixin, BaseEstimator):
+class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
     """Labels the nodes of new graphs jointly.
 
     Graphs are PyG `Data` with `x` [nodes, features], `edge_index`, and for training `y` [nodes] (or [nodes, tasks],
@@ -206,114 +203,6 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         if before is not None and self.features in ("auto", before.name):
             return before
         return fit_treatment(self.resolve_features(), train)
-
-    # Prediction
-
-    def predict(self, graph: Data) -> Tensor:
-        """Labels that fit together: [nodes], or [nodes, tasks]."""
-        batch = self.collate([check_graph(graph, "predict")])
-        return self._by_node(self.model_.labels(batch))
-
-    def predict_proba(self, graph: Data) -> Tensor:
-        """Marginal probabilities [nodes, states], or [nodes, tasks, states].
-
-        The most likely state of a node by itself may differ from its label in the most likely joint labelling.
-        """
-        return self._by_node(self._marginals(graph, "predict_proba").node.exp())
-
-    def predict_edge_proba(self, graph: Data) -> Tensor:
-        """Probabilities of pairs [edges, states, states], or [edges, tasks, states, states].
-
-        Edges are the columns of `accord.graphs.graph_topology(graph).edge_index`.
-        """
-        return self._by_node(self._marginals(graph, "predict_edge_proba").edge.exp())
-
-    def answers(self, graphs: Sequence[Data]) -> Answers:
-        """What each part of the model says about graphs: node network, edge network, and the joint labels.
-
-        Each network runs once a graph. Labels of the graphs, if they have any, come along as the truth.
-        """
-        graphs = [with_states(graph, self._names()) for graph in check_graphs(graphs, "answers")]
-        pieces = [self.model_.answers(batch) for batch in self._batches(graphs)]
-        whole = GraphBatch.collate(graphs)
-        if whole.y is not None:
-            check_truth(whole, self.shape_, "answers")
-        residuals = [answer.residual for piece in pieces for answer in piece.values() if answer.residual is not None]
-        return Answers(
-            whole.topology,
-            None if whole.y is None else self.replicas_.targets(whole.y),
-            {name: torch.cat([piece[name].labels.cpu() for piece in pieces], 1) for name in pieces[0]},
-            {name: torch.cat([piece[name].probabilities.cpu() for piece in pieces], 1) for name in pieces[0]},
-            self.method if self.method != NODE else None,
-            max(residuals, default=None),
-        )
-
-    def score(self, graphs: Sequence[Data], level: str | None = None) -> float:
-        """Share of nodes that are right, or at level "graph" of graphs with every node right; tasks are averaged."""
-        metric = metric_for(self.level if level is None else level)
-        graphs = [with_states(graph, self._names()) for graph in check_graphs(graphs, "score")]
-        labels = [self.model_.labels(batch).cpu() for batch in self._batches(graphs)]
-        whole = GraphBatch.collate(graphs)
-        check_truth(whole, self.shape_, "score")
-        assert whole.y is not None
-        if not bool((whole.y >= 0).any()):
-            raise GraphError("NodeClassifier.score: every label of these graphs is missing (-1).")
-        scores = metric(torch.cat(labels, 1), self.replicas_.targets(whole.y), whole.topology)
-        return float(scores.nanmean())  # a task without any label does not count
-
-    def collate(self, graphs: list[Data]) -> GraphBatch:
-        """Graphs side by side as the networks read them: columns in order, features treated, on the model's device."""
-        self._check_fitted()
-        prepared = [self._prepare(graph) for graph in check_graphs(graphs, "collate")]
-        batch = GraphBatch.collate(prepared)
-        if batch.num_edge_attributes < self.shape_.edge_attributes and batch.num_edges:
-            raise GraphError(
-                f"NodeClassifier: the model was trained on {self.shape_.edge_attributes} edge attributes, the graph "
-                f"has {batch.num_edge_attributes}. Set `edge_attr`."
-            )
-        return batch.to(self.model_.device, torch.float32)
-
-    def _prepare(self, graph: Data) -> Data:
-        """One graph with its columns in the order of training, treated as the training graphs were."""
-        graph = in_order(graph, self.feature_names_)
-        GraphBatch.collate([graph])  # refuses a graph that cannot be used before its features are read
-        if graph.x.shape[1] != self.shape_.num_features:
-            raise GraphError(
-                f"NodeClassifier: the graph has {graph.x.shape[1]} features a node, the model was trained on "
-                f"{self.shape_.num_features}. Give the same feature columns as in training."
-            )
-        return self.treatment_.apply(graph)
-
-    def _batches(self, graphs: list[Data]) -> Iterator[GraphBatch]:
-        """The graphs, in portions that are solved together."""
-        self._check_fitted()
-        each = self.shape_.num_tasks * self.shape_.num_states**2
-        return (self.collate(portion) for portion in portions(graphs, each))
-
-    def _names(self) -> list[str] | None:
-        self._check_fitted()
-        return self.label_names_
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "model_"):
-            raise InputError("NodeClassifier: this model is not fitted yet. Call fit, or NodeClassifier.load.")
-
-    def _marginals(self, graph: Data, where: str) -> Beliefs:
-        batch = self.collate([check_graph(graph, where)])
-        beliefs = self.model_.beliefs(batch, "sum")
-        if not bool(beliefs.converged.all()):
-            warnings.warn(
-                f"NodeClassifier.{where}: belief propagation did not converge (last change of a log-message "
-                f"{float(beliefs.residual.max()):.1e}); the marginals are rough.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        return beliefs
-
-    def _by_node(self, values: Tensor) -> Tensor:
-        """[tasks, nodes, ...] -> [nodes, ...], or [nodes, tasks, ...], on the CPU."""
-        values = values.cpu()
-        return values[0] if self.shape_.num_tasks == 1 else values.transpose(0, 1)
 
     # Saving
 

@@ -158,8 +158,8 @@ def _read_facebook() -> Data:
 
 
 def _induced(graph: Data, nodes: Tensor) -> Data:
+    nodes = nodes.sort().values  # versions of PyG number an unsorted subset differently
     edges, _ = subgraph(nodes, graph.edge_index, relabel_nodes=True, num_nodes=graph.num_nodes)
-    nodes = nodes.sort().values  # as `subgraph` numbers them
     return Data(x=graph.x[nodes], y=graph.y[nodes], edge_index=edges)
 
 

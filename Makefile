@@ -58,16 +58,18 @@ attack: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m attack --minutes $(MINUTES) $(ATTACK)
 
 # Build the wheel, install it into an empty environment with nothing but what it requires, and use it there.
-EMPTY := build/empty/bin
+# The environment gets no pip of its own; the one of .venv installs into it.
+EMPTY := build/empty/bin/python
+INTO_EMPTY := $(BIN)/python -m pip --quiet --disable-pip-version-check --python $(EMPTY)
 wheel: $(READY)
 	rm -rf build dist
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
-	$(PYTHON) -m venv build/empty
-	$(EMPTY)/$(PIP) $(TORCH)
-	$(EMPTY)/$(PIP) --no-deps --require-hashes --requirement constraints.txt
-	$(EMPTY)/$(PIP) --no-deps dist/accord-*.whl
-	$(EMPTY)/python -m pip check
-	$(EMPTY)/python .ci/use_wheel.py
+	$(BIN)/python -m venv --without-pip build/empty
+	$(INTO_EMPTY) install $(TORCH)
+	$(INTO_EMPTY) install --no-deps --require-hashes --requirement constraints.txt
+	$(INTO_EMPTY) install --no-deps dist/accord-*.whl
+	$(INTO_EMPTY) check
+	$(EMPTY) .ci/use_wheel.py
 
 # Every package that Accord needs (constraints.txt) or its development adds (constraints-dev.txt), for every supported
 # Python, with hashes. Versions stay as they are unless a requirement changes; remove the files to get the newest.

@@ -27,6 +27,7 @@ LAYERS = [
     "evaluation",
     "learning",
     "methods",
+    "tuning",
     "estimator",
     "drawing",
     "experiments",

@@ -157,9 +157,13 @@ def build_networks(recipe: PairRecipe, shape: Shape, replicas: Replicas) -> Fiel
         encoder = recipe.encoder.build(shape.num_features, recipe.edge_channels, replicas.keys)
         head = ReplicaLinear(encoder.out_channels, shape.num_states, replicas.keys, "head")
         return SharedNetworks(SharedPart(encoder, head, _scorer(recipe, encoder.out_channels, shape, replicas)))
-    edge_encoder = recipe.edge_encoder.build(shape.num_features, recipe.edge_channels, edge_keys(replicas))
-    scorer = _scorer(recipe, edge_encoder.out_channels, shape, replicas)
-    return SeparateNetworks(build_node_part(recipe, shape, replicas), EdgePart(edge_encoder, scorer))
+    return SeparateNetworks(build_node_part(recipe, shape, replicas), build_edge_part(recipe, shape, replicas))
+
+
+def build_edge_part(recipe: PairRecipe, shape: Shape, replicas: Replicas) -> EdgePart:
+    """The edge network of a recipe, untrained."""
+    encoder = recipe.edge_encoder.build(shape.num_features, recipe.edge_channels, edge_keys(replicas))
+    return EdgePart(encoder, _scorer(recipe, encoder.out_channels, shape, replicas))
 
 
 def edge_keys(replicas: Replicas) -> list[int]:

@@ -87,12 +87,12 @@ class StructuredProxyNetwork(Method):
         if recipe.training.max_epochs:  # predictions of untrained networks are nothing to choose by
             with determinism(recipe.training.deterministic), kept_memory(device):
                 held_out = GraphBatch.collate(run.validation).to(device, torch.float32)
-                model.chosen = self._choose(model, held_out, replicas)
+                model.chosen = self.choose(model, held_out, replicas)
         if recipe.refinement is not None:
             refine(model, recipe, self.level, run, replicas)
         return model
 
-    def _choose(self, model: ProxyModel, held_out: GraphBatch, replicas: Replicas) -> FieldChoice:
+    def choose(self, model: ProxyModel, held_out: GraphBatch, replicas: Replicas) -> FieldChoice:
         """The combination that is best on validation graphs."""
         assert held_out.y is not None  # the trainer has refused graphs without labels
         choose = choose_combination if self.recipe.selection == "grid" else fit_combination

@@ -19,12 +19,13 @@ from accord.learning.objectives._parts import (
     SharedNetworks,
     SharedPart,
 )
-from accord.learning.objectives._proxy import NodeObjective, ProxyObjective
+from accord.learning.objectives._proxy import EdgeObjective, NodeObjective, ProxyObjective
 from accord.learning.objectives._pseudolikelihood import conditional_scores, counted_nodes, pseudolikelihood
 from accord.learning.objectives._ranking import rank
 
 __all__ = [
     "EDGE_KEY",
+    "EdgeObjective",
     "EdgePart",
     "FieldLoss",
     "FieldNetworks",

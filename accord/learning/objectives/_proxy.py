@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 from accord.encoders import Noise
 from accord.evaluation import check_level, edge_accuracy
-from accord.graphs import GraphBatch
+from accord.graphs import GraphBatch, Topology
 from accord.learning.objectives._fused_edge_loss import network_edge_loss
 from accord.learning.objectives._losses import consistency_penalty, edge_loss, node_loss
-from accord.learning.objectives._parts import FieldNetworks, edge_noise
+from accord.learning.objectives._parts import EdgePart, FieldNetworks, edge_noise
 from accord.learning.objectives._ranking import rank_logits, within_bounds
 from accord.learning.training import Objective, PartOptions
 
@@ -36,6 +36,31 @@ class NodeObjective(Objective):
     def with_parts(self, parts: Mapping[str, nn.Module]) -> "NodeObjective":
         """The same objective of another node network."""
         return type(self)(parts["node"], self.options["node"], self.level)
+
+
+class EdgeObjective(Objective):
+    """The edge network alone. Without the penalty, it learns here what it learns beside a node network."""
+
+    separable = True
+
+    def __init__(self, edge: EdgePart, options: PartOptions) -> None:
+        self.edge = edge
+        self.parts, self.options, self.identity = {"edge": edge}, {"edge": options}, {}
+
+    def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
+        """Cross-entropy at edges with both ends labelled."""
+        smoothing = self.options["edge"].label_smoothing
+        return {"edge": network_edge_loss(self.edge, batch, targets, edge_noise(noise), smoothing)}
+
+    def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
+        """Accuracy on pairs of states."""
+        return {"edge": rank_pairs(self.edge(batch), targets, batch.topology)}
+
+    def with_parts(self, parts: Mapping[str, nn.Module]) -> "EdgeObjective":
+        """The same objective of another edge network."""
+        edge = parts["edge"]
+        assert isinstance(edge, EdgePart)
+        return type(self)(edge, self.options["edge"])
 
 
 class ProxyObjective(Objective):
@@ -80,9 +105,13 @@ class ProxyObjective(Objective):
         """Accuracy of node predictions at the level asked for, and of edge predictions on pairs of states."""
         node, edge = self.networks.logits(batch)
         score = rank_logits(node, targets, batch.topology, self.level)
-        pairs = torch.where(within_bounds(edge), edge_accuracy(edge, targets, batch.topology), -torch.inf)
-        return self.networks.part_scores(score, pairs)
+        return self.networks.part_scores(score, rank_pairs(edge, targets, batch.topology))
 
     def with_parts(self, parts: Mapping[str, nn.Module]) -> "ProxyObjective":
         """The same objective of other networks."""
         return type(self)(self.networks.with_parts(parts), self.options, self.level, self.consistency)
+
+
+def rank_pairs(logits: Tensor, targets: Tensor, topology: Topology) -> Tensor:
+    """Accuracy of logits [R, edges, states, states] on pairs of states [R]; diverged networks rank lowest."""
+    return torch.where(within_bounds(logits), edge_accuracy(logits, targets, topology), -torch.inf)

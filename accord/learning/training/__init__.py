@@ -6,7 +6,7 @@ from accord.learning.training._chunks import Job, train_in_chunks
 from accord.learning.training._graphs import hold_out
 from accord.learning.training._loop import Trainer
 from accord.learning.training._options import PartOptions, RefinementOptions, TrainingOptions
-from accord.learning.training._replicas import Replicas, learned
+from accord.learning.training._replicas import Replicas, copy_of, learned
 from accord.learning.training._run import HistoryRow, Report, TrainingRun
 from accord.learning.training._settings import determinism, kept_memory, product_precision, usual_torch
 from accord.learning.training._update import Objective
@@ -25,6 +25,7 @@ __all__ = [
     "TrainingOptions",
     "TrainingRun",
     "check_tensors",
+    "copy_of",
     "determinism",
     "hold_out",
     "kept_memory",

@@ -87,14 +87,22 @@ class Trainer:
         """One for each part."""
         return self.updater.optimisers
 
-    def fit(self, run: TrainingRun) -> None:
-        """Train, then put the best parameters of every replica in place."""
+    def fit(self, run: TrainingRun, only: Sequence[int] | None = None) -> None:
+        """Train, then put the best parameters of every replica in place.
+
+        Args:
+            run: graphs, checkpoint folder and callback.
+            only: numbers of the replicas to train; the others stay as the checkpoint has them. None trains all.
+        """
         self.path = None if run.folder is None else run.folder / CHECKPOINT
         self.report = run.report
         held_out = self._place(GraphBatch.collate(run.validation))
         self.fingerprint = fingerprint_graphs([*run.train, *run.validation])
         batches = self.batches(run.train)
         self._resume()
+        staying = [place for place, number in enumerate(self.present.tolist()) if only is None or number in only]
+        if len(staying) < len(self.present):
+            self._keep(torch.tensor(staying))
         options, device = self.options, self.fabric.device
         with determinism(options.deterministic), product_precision(options.precision), kept_memory(device):
             if not self.history:

@@ -64,6 +64,15 @@ class Updater:
             own = objective.options[name]
             self.optimisers[name] = ReplicaAdam(part.parameters(), own.learning_rate, own.weight_decay)
 
+    def set_rates(self, part: str, options: Sequence[PartOptions]) -> None:
+        """Give each replica of a part its own learning rate and weight decay, from one entry of `options` each."""
+        for group in self.optimisers[part].param_groups:
+            for name, values in (
+                ("lr", [own.learning_rate for own in options]),
+                ("weight_decay", [own.weight_decay for own in options]),
+            ):
+                group[name] = torch.tensor(values, dtype=torch.float64, device=self.fabric.device)
+
     def __call__(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """One step of every part; returns the losses [R] before it."""
         for optimiser in self.optimisers.values():

@@ -85,7 +85,7 @@ def fit(
     ] = None,
     encoder: Annotated[
         str | None,
-        typer.Option(help="Node network: gcn, sage, gat, unet, gcnii, mlp or linear.", show_default="gcnii"),
+        typer.Option(help="Node network: auto, gcn, sage, gat, unet, gcnii, mlp or linear.", show_default="auto"),
     ] = None,
     edge_encoder: Annotated[str | None, typer.Option(help="Edge network.", show_default="the node network's")] = None,
     refine: Annotated[

@@ -28,7 +28,7 @@ class FitSettings:
     """All settings of a run; `recipe` replaces single values of the preset's recipe."""
 
     method: str = "spn"
-    encoder: str = "gcnii"
+    encoder: str = "auto"  # gcnii for a benchmark, else chosen on validation data
     edge_encoder: str | None = None
     refine: bool = False
     level: str | None = None  # None: the benchmark's level, "node" for other data

@@ -14,6 +14,14 @@ from torch_geometric.data import Data
 from accord._files import locked
 from accord.encoders import EncoderSpec
 from accord.errors import AccordError, InputError, OptionError
+from accord.estimator._automatic import (
+    AUTO,
+    fixed_encoders,
+    portfolio_for,
+    recipe_for,
+    treatment_for,
+    with_direction,
+)
 from accord.estimator._checks import (
     check_graphs,
     check_parameters,
@@ -38,6 +46,7 @@ from accord.methods import (
     recipe_from_config,
     recipe_to_config,
 )
+from accord.tuning import fit_portfolio
 
 
 class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
@@ -50,8 +59,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
     Args:
         method: "spn" (joint labels), "crf" (a field trained as a whole), "gmnn", "gnn" (the node network alone) or
             "smooth" (its predictions smoothed over the graph).
-        encoder: "gcn", "sage", "gat", "unet", "gcnii", "mlp", "linear", or an encoder of your own.
-        edge_encoder: the same for the edge network; None takes the node network's.
+        encoder: "gcn", "sage", "gat", "unet", "gcnii", "mlp", "linear", an encoder of your own, or "auto": the best on
+            validation data of several (gcnii for a benchmark, or where the method trains its networks together).
+        edge_encoder: the same for the edge network; None takes the node network's, or "auto" where that is.
         level: the accuracy on validation data that decides all choices: of "node"s, or of "graph"s (every node right).
         refine: train the SPN further through its field, by the maximin game.
         max_epochs: None takes the preset's.
@@ -67,6 +77,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         features: "raw", "row-normalised", "standardised" (by the training nodes), or "auto": the preset's choice for
             the benchmark, else the benchmark's own, else raw.
         task_names: names of the labels of a node where it has several, kept with the model.
+        symmetric: whether the edge network ignores the direction in which edges are stored. "auto" decides on
+            validation data where edges come in one direction only, or with other attributes in each direction.
 
     Attributes:
         treatment_: the fitted treatment of features.
@@ -78,7 +90,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         method: str = "spn",
-        encoder: str | EncoderSpec = "gcnii",
+        encoder: str | EncoderSpec = AUTO,
         edge_encoder: str | EncoderSpec | None = None,
         level: str = "node",
         refine: bool = False,
@@ -92,6 +104,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         accelerator: str = "auto",
         features: str = "auto",
         task_names: Sequence[str] | None = None,
+        symmetric: bool | str = AUTO,
     ) -> None:
         self.method = method
         self.encoder = encoder
@@ -108,30 +121,48 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self.accelerator = accelerator
         self.features = features
         self.task_names = task_names
+        self.symmetric = symmetric
 
     # What the parameters stand for
 
-    def resolve_recipe(self) -> Recipe:
-        """The recipe that `fit` will follow; parameters that cannot be used are refused here."""
+    def resolve_recipe(self, graphs: Sequence[Data] | None = None) -> Recipe:
+        """The recipe that `fit` starts from; parameters that cannot be used are refused here.
+
+        With training graphs, batches and epochs follow them. Encoders and direction that are "auto" are chosen by
+        `fit`; `recipe_` then has the result.
+        """
         if not isinstance(self.method, str) or self.method not in METHODS:
             raise OptionError(f"NodeClassifier: method {self.method!r} is unknown. Choose one of {sorted(METHODS)}.")
         if self.refine and self.method != "spn":
             raise OptionError(f"NodeClassifier: method {self.method!r} has no refinement. Set refine=False.")
         check_level(self.level)
         check_parameters(self.get_params(deep=False))
+        encoder, edge_encoder = fixed_encoders(self.get_params(deep=False))
         recipe = self.recipe or preset_recipe(
-            self.preset, self.encoder, self.edge_encoder, self.benchmark, self.method, self.refine
+            self.preset, encoder, edge_encoder, self.benchmark, self.method, self.refine
         )
         if self.refine and isinstance(recipe, SPNRecipe) and recipe.refinement is None:
             recipe = replace(recipe, refinement=RefinementOptions())
         training = replace(recipe.training, accelerator=self.accelerator)
         if self.max_epochs is not None:
             training = replace(training, max_epochs=self.max_epochs)
-        return replace(recipe, training=training)
+        recipe = replace(recipe, training=training)
+        return recipe if graphs is None else recipe_for(recipe, self.get_params(deep=False), graphs)
 
-    def resolve_features(self) -> str:
-        """The treatment of features that `fit` will use on raw graphs."""
-        return preset_features(self.preset, self.benchmark) if self.features == "auto" else self.features
+    def resolve_features(self, graphs: Sequence[Data]) -> str:
+        """The treatment of features that `fit` will use on these training graphs, if they are raw."""
+        if self.features != AUTO:
+            return self.features
+        own = self.benchmark is None and self.preset == "accord"
+        return treatment_for(graphs) if own else preset_features(self.preset, self.benchmark)
+
+    def planned_epochs(self, graphs: Sequence[Data]) -> int:
+        """How many epochs `fit` takes at most on these training graphs, over all candidates and stages."""
+        recipe = self.resolve_recipe(graphs)
+        portfolio = portfolio_for(recipe, self.get_params(deep=False), graphs)
+        whole = METHODS[self.method](recipe, self.level).epochs
+        extra = portfolio.trainings(recipe) - 1 if portfolio.is_choice else 0
+        return whole + extra * recipe.training.max_epochs
 
     # Learning
 
@@ -176,8 +207,21 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
         train, held_out = ([trainable(self.treatment_.apply(graph)) for graph in part] for part in (train, held_out))
         run = TrainingRun(train, held_out, folder, report)
-        self.model_ = self._method().fit(run, self.shape_, self.replicas_)
+        self._train(run)
         return self
+
+    def _train(self, run: TrainingRun) -> None:
+        """Train the networks; of several candidates the best on validation data are kept."""
+        parameters = self.get_params(deep=False)
+        self.recipe_ = recipe_for(self.recipe_, parameters, run.train)
+        portfolio = portfolio_for(self.recipe_, parameters, run.train)
+        if not portfolio.is_choice:
+            self.recipe_ = with_direction(self.recipe_, portfolio)
+            self.model_ = self._method().fit(run, self.shape_, self.replicas_)
+            return
+        self.model_, self.recipe_ = fit_portfolio(
+            portfolio, self.recipe_, run, self.shape_, self.replicas_, self.method, self.level
+        )
 
     @property
     def directed_(self) -> bool:
@@ -202,7 +246,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         before = common_treatment(train)
         if before is not None and self.features in ("auto", before.name):
             return before
-        return fit_treatment(self.resolve_features(), train)
+        return fit_treatment(self.resolve_features(train), train)
 
     # Saving
 

@@ -27,7 +27,7 @@ def test_digits_are_made_from_the_seed(monkeypatch):
 def test_a_folder_with_the_name_of_a_benchmark_is_no_benchmark(tmp_path):
     data = load_data(str(make_data(tmp_path / "ppi-1", train=2, val=1, test=1)))
     assert benchmark_name(data) is None
-    assert build_model(data, FitSettings()).resolve_features() == "raw"
+    assert build_model(data, FitSettings()).benchmark is None
 
 
 @pytest.mark.data("planetoid_cora.npz")

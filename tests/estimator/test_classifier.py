@@ -217,7 +217,9 @@ def test_features_are_treated_by_the_model(features, tmp_path):
     def treated(graph):
         return Data(x=treatment.treat(graph.x), edge_index=graph.edge_index, y=graph.y)
 
-    by_hand = classifier(max_epochs=10).fit([treated(graph) for graph in train], [treated(graph) for graph in val])
+    by_hand = classifier(max_epochs=10, features="raw").fit(
+        [treated(graph) for graph in train], [treated(graph) for graph in val]
+    )
     for graph in test:
         expected = by_hand.predict_proba(treated(graph))
         assert torch.equal(loaded.predict_proba(graph), expected)

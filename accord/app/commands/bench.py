@@ -101,6 +101,7 @@ def bench_defaults(
         typer.Option(help="Only these: logistic, gcn, sage, default; may be repeated.", show_default="all"),
     ] = None,
     seeds: Annotated[str, typer.Option(help="As 0-4 or 0,2.")] = "0-4",
+    jobs: Annotated[int, typer.Option(min=1, help="Processes side by side, with one thread each.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder of records and table; what it holds is not run again.")] = Path(
         "runs/bench-defaults"
     ),
@@ -112,5 +113,5 @@ def bench_defaults(
     def tell(line: str) -> None:
         messages().print(line, soft_wrap=True, markup=False)
 
-    run_defaults(task or list(TASKS), parse_seeds(seeds), model or [*PEERS, "default"], out, tell=tell)
+    run_defaults(task or list(TASKS), parse_seeds(seeds), model or [*PEERS, "default"], out, tell=tell, jobs=jobs)
     output().print((out / "README.md").read_text(), markup=False, soft_wrap=True)

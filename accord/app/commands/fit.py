@@ -34,7 +34,7 @@ from accord.estimator import NodeClassifier
 from accord.evaluation import Scores, choose_cases, node_ids, reliability, score_answers, unseen_nodes
 from accord.experiments import provenance
 from accord.graphs import fingerprint_graphs, scale_ratio
-from accord.methods import METHODS, recipe_to_config
+from accord.methods import recipe_to_config
 
 WIDE_SCALE = 100.0  # ratio of spreads from which features of one scale hide those of another
 
@@ -120,15 +120,15 @@ def build_model(data: Benchmark, settings: FitSettings) -> NodeClassifier:
         features=settings.features,
         task_names=data.task_names,
     )
-    recipe = model.resolve_recipe()
+    recipe = model.resolve_recipe(data.train)
     return model.set_params(recipe=override_recipe(recipe, settings.recipe)) if settings.recipe else model
 
 
 def run_config(data: Benchmark, settings: FitSettings, model: NodeClassifier) -> dict[str, Any]:
     """The content of config.json: everything on which the result depends."""
     return {
-        "settings": settings.plain() | {"level": model.level, "features": model.resolve_features()},
-        "recipe": recipe_to_config(model.resolve_recipe()),
+        "settings": settings.plain() | {"level": model.level, "features": model.resolve_features(data.train)},
+        "recipe": recipe_to_config(model.resolve_recipe(data.train)),
         "data": {
             "name": data.name,
             "source": data.source,
@@ -146,7 +146,7 @@ def run_config(data: Benchmark, settings: FitSettings, model: NodeClassifier) ->
 
 def train(model: NodeClassifier, data: Benchmark, run: Run, console: Console) -> None:
     """Fit the model and save it in the run folder, together with the ids of the training nodes."""
-    epochs = METHODS[model.method](model.resolve_recipe()).epochs
+    epochs = model.planned_epochs(data.train)
     with TrainingProgress(run.path, epochs, console) as progress:
         model.fit(data.train, data.val or None, folder=run.path, report=progress)
     progress.metrics.complete(model.model_.history)
@@ -196,7 +196,7 @@ def _announce(data: Benchmark, model: NodeClassifier, run: Run, console: Console
     )
     if not data.val:
         console.print("[dim]There is no val/: a fifth of the training data is held out as validation data.[/]")
-    untreated = model.benchmark is None and model.resolve_features() == "raw"
+    untreated = model.benchmark is None and model.resolve_features(data.train) == "raw"
     if untreated and scale_ratio(data.train) > WIDE_SCALE:
         console.print("[yellow]Features differ widely in scale; --features standardised may improve results.[/]")
     if has_checkpoint(run.path):

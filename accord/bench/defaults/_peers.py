@@ -20,7 +20,9 @@ from accord.evaluation import Answers
 from accord.graphs import GraphBatch
 
 HIDDEN, DROPOUT, RATE, DECAY = 64, 0.5, 5e-3, 5e-4
-BATCH, EPOCHS, PATIENCE = 8, 300, 30  # graphs an update; epochs without improvement before stopping
+BATCH = 8  # graphs an update
+# Epochs at most, and without improvement before stopping; or as many as make that many updates, if these are more.
+EPOCHS, PATIENCE, UPDATES, PATIENT_UPDATES = 100, 10, 1000, 200
 Predict = Callable[[list[Data]], Tensor]  # graphs -> probabilities [nodes, states]
 
 
@@ -48,7 +50,8 @@ def fit_plain_gnn(kind: str, task: Task, seed: int, device: torch.device) -> Pre
     held_out = Batch.from_data_list(val).to(device)
     ready = [batch.to(device) for batch in loader] if len(train) == 1 else None
     best, best_score, stale = copy.deepcopy(model.state_dict()), -1.0, 0
-    for _ in range(EPOCHS):
+    epochs, patience = max(EPOCHS, UPDATES // len(loader)), max(PATIENCE, PATIENT_UPDATES // len(loader))
+    for _ in range(epochs):
         model.train()
         for batch in ready or loader:
             batch = batch.to(device)
@@ -61,7 +64,7 @@ def fit_plain_gnn(kind: str, task: Task, seed: int, device: torch.device) -> Pre
         stale += 1
         if score > best_score:
             best, best_score, stale = copy.deepcopy(model.state_dict()), score, 0
-        if stale >= PATIENCE:
+        if stale >= patience:
             break
     model.load_state_dict(best)
     model.eval()

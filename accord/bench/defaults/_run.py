@@ -1,8 +1,10 @@
 """Run tasks: peers, our node network and our joint model with default settings; one stored record for each seed."""
 
 import json
+import multiprocessing
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import mean, stdev
@@ -46,6 +48,7 @@ def run_defaults(
     out: Path,
     parameters: dict[str, Any] | None = None,
     tell: Callable[[str], None] = print,
+    jobs: int = 1,
 ) -> list[Record]:
     """Run what is not stored yet, store each record as it comes, and write the table.
 
@@ -56,22 +59,35 @@ def run_defaults(
         out: folder of the records and the table.
         parameters: of `NodeClassifier`, where they are not the defaults.
         tell: called with a line for each record.
+        jobs: processes side by side, each with one thread.
     """
     path = out / "records.json"
     records = [Record(**row) for row in json.loads(path.read_text())["records"]] if path.is_file() else []
     done = {(record.task, record.model, record.seed) for record in records}
-    for name in tasks:
-        for seed in seeds:
-            wanted = [model for model in models if (name, model, seed) not in done]
-            task = load_task(name, seed) if wanted else None
-            for model in wanted:
-                assert task is not None
-                record = run_one(task, model, seed, parameters or {})
-                records.append(record)
-                tell(describe(record))
-                write_json(path, {"records": [asdict(record) for record in records], "provenance": provenance()})
+    wanted = [(task, model, seed) for seed in seeds for task in tasks for model in models]
+    missing = [(*one, parameters or {}) for one in wanted if one not in done]
+    for record in _run_all(missing, jobs):
+        records.append(record)
+        tell(describe(record))
+        write_json(path, {"records": [asdict(record) for record in records], "provenance": provenance()})
     write_text(out / "README.md", table(records))
     return records
+
+
+def _run_all(missing: Sequence[tuple[str, str, int, dict[str, Any]]], jobs: int) -> Iterator[Record]:
+    """Records as they come."""
+    if jobs <= 1:
+        yield from (run_job(*one) for one in missing)
+        return
+    spawn = multiprocessing.get_context("spawn")  # a forked process cannot use a GPU that its parent has used
+    with ProcessPoolExecutor(jobs, spawn, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        for done in as_completed([pool.submit(run_job, *one) for one in missing]):
+            yield done.result()
+
+
+def run_job(name: str, model: str, seed: int, parameters: dict[str, Any]) -> Record:
+    """One model on one task."""
+    return run_one(load_task(name, seed), model, seed, parameters)
 
 
 def run_one(task: Task, model: str, seed: int, parameters: dict[str, Any]) -> Record:
@@ -85,8 +101,15 @@ def run_one(task: Task, model: str, seed: int, parameters: dict[str, Any]) -> Re
     classifier = NodeClassifier(seed=seed, num_states=task.num_states, level=task.level, **parameters)
     classifier.fit(task.train, task.val)
     seconds = time.perf_counter() - begin
-    details = {"choice": classifier.choice_, "history": classifier.model_.history[-1:]}
+    details = {"choice": classifier.choice_, "networks": _networks(classifier), "features": classifier.treatment_.name}
     return Record(task.name, model, seed, score_answers(classifier.answers(task.test)), seconds, details)
+
+
+def _networks(classifier: NodeClassifier) -> dict[str, Any]:
+    """Kinds of the encoders, and whether edges are read with their direction."""
+    names = ("encoder", "edge_encoder")
+    kinds = {name: getattr(classifier.recipe_, name).kind for name in names if hasattr(classifier.recipe_, name)}
+    return kinds | {"directed": classifier.directed_}
 
 
 def describe(record: Record) -> str:

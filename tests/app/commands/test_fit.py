@@ -17,7 +17,6 @@ FILES = {
     ".lock",
     "README.md",
     "cases.json",
-    "checkpoint.safetensors",
     "config.json",
     "curves.png",
     "metrics.csv",
@@ -96,30 +95,37 @@ def test_a_folder_with_something_else_in_it_is_left_alone(data_folder, tmp_path)
     assert "is a file" in refused("fit", data_folder, "--run", tmp_path / "thesis.tex", *QUICK)
 
 
-def test_a_stopped_run_continues_to_the_same_result(trained, data_folder, tmp_path, monkeypatch):
-    run = tmp_path / "run"
+@pytest.mark.parametrize(
+    ("more", "last"),
+    [
+        (["--set", "training.checkpoint_every=5"], "10"),  # the recipe is fixed: one training
+        ([], "25"),  # in the second of several candidates
+    ],
+)
+def test_a_stopped_run_continues_to_the_same_result(more, last, data_folder, tmp_path, monkeypatch):
+    whole, run = tmp_path / "whole", tmp_path / "run"
+    assert call("fit", data_folder, "--run", whole, *QUICK, *more).exit_code == 0
     report = progress.TrainingProgress.__call__
 
     def stop(self, row):
         report(self, row)
-        if row["epoch"] == 10:
+        if row["epoch"] == int(last):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(progress.TrainingProgress, "__call__", stop)
-    more = ["--set", "training.checkpoint_every=5"]
     stopped = call("fit", data_folder, "--run", run, *QUICK, *more)
     assert stopped.exit_code == 130 and "Run the same command again to continue" in stopped.stderr
-    # The row of epoch 10 was written, its checkpoint was not.
-    assert [row["epoch"] for row in rows_of(run / "metrics.csv")] == ["0", "5", "10"]
+    # The last row was written, its checkpoint was not.
+    assert rows_of(run / "metrics.csv")[-1]["epoch"] == last
     assert "has no model yet" in refused("predict", run, data_folder / "test" / "g01.npz")
 
     monkeypatch.undo()
     resumed = call("fit", data_folder, "--run", run, *QUICK, *more)
     assert resumed.exit_code == 0 and "Continuing from the checkpoint" in resumed.stderr
     for name in ("metrics.csv", "cases.json", "model.safetensors"):
-        assert (run / name).read_bytes() == (trained / name).read_bytes(), name
+        assert (run / name).read_bytes() == (whole / name).read_bytes(), name
     kept = ("test", "reliability", "chosen")
-    after, before = (json.loads((path / "results.json").read_text()) for path in (run, trained))
+    after, before = (json.loads((path / "results.json").read_text()) for path in (run, whole))
     assert {key: after[key] for key in kept} == {key: before[key] for key in kept}
 
 
@@ -223,7 +229,7 @@ def test_the_treatment_of_features_is_kept_with_the_run(tmp_path):
         graph = read_graph(path, ["apple", "pear", "quince"])
         graph.x = graph.x * torch.tensor([1.0, 1e4, 1e-2]) + 50
         write_graph(graph, path, ["apple", "pear", "quince"])
-    hinted = call("fit", data, "--run", tmp_path / "raw", *QUICK, "--max-epochs", "1")
+    hinted = call("fit", data, "--run", tmp_path / "raw", *QUICK, "--max-epochs", "1", "--features", "raw")
     assert "--features standardised may improve results" in hinted.stderr
     run = tmp_path / "run"
     assert call("fit", data, "--run", run, *QUICK, "--features", "standardised").exit_code == 0

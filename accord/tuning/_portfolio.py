@@ -1,0 +1,135 @@
+"""The default model: a few networks of each kind are trained apart, and validation data choose among them.
+
+No encoder is best on all graphs: where neighbours differ, or where a node's own features say it all, averaging over
+neighbours does harm. Node and edge networks are trained apart anyway, so a portfolio of both is cheap: each network is
+trained once, and only the most promising pairs are combined and compared.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import torch
+
+from accord.encoders import EncoderSpec
+from accord.learning import HistoryRow, Replicas, TrainingRun
+from accord.methods import METHODS, FieldModel, PairRecipe, ProxyModel, Recipe, Shape, SPNRecipe
+from accord.methods._refinement import refine
+from accord.tuning._parts import TrainedPart, combine_parts, train_edge_part, train_node_part
+
+KEPT = 2  # networks of each kind that are tried in pairs
+CLOSE = 0.02  # of the best node score: a network further behind is not tried in pairs
+METHODS_WITH_PORTFOLIO = ("spn", "gnn", "smooth")
+
+
+@dataclass(frozen=True)
+class Portfolio:
+    """Candidates: encoders of the node network, encoders of the edge network, and whether it reads directions."""
+
+    nodes: tuple[EncoderSpec, ...]
+    edges: tuple[EncoderSpec, ...]
+    symmetric: tuple[bool, ...] = (True,)
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether there is anything to choose."""
+        return len(self.nodes) > 1 or len(self.edges) > 1 or len(self.symmetric) > 1
+
+    def trainings(self, recipe: Recipe) -> int:
+        """How many networks are trained."""
+        count = len(self.nodes)
+        return count + len(self.edges) + len(self.symmetric) - 1 if isinstance(recipe, PairRecipe) else count
+
+
+def fit_portfolio(
+    portfolio: Portfolio,
+    recipe: Recipe,
+    run: TrainingRun,
+    shape: Shape,
+    replicas: Replicas,
+    method: str = "spn",
+    level: str = "node",
+) -> tuple[FieldModel, Recipe]:
+    """Train the candidates and choose; returns the model and the recipe that trains it.
+
+    Node networks are compared by their validation score, edge networks by the likelihood of validation pairs. The best
+    of both are combined in pairs, and the best pair on validation data wins.
+    """
+    stages = _Stages(run, recipe.training.max_epochs)
+    nodes = []
+    for encoder in portfolio.nodes:
+        tried = replace(recipe, encoder=encoder)
+        part = train_node_part(tried, stages.next(f"node-{encoder.kind}"), shape, replicas, level)
+        nodes.append((tried, part))
+    nodes = _best_nodes(nodes)
+    if not isinstance(recipe, SPNRecipe):
+        winner, _ = nodes[0]
+        return METHODS[method](winner, level).fit(run.stage(f"node-{winner.encoder.kind}"), shape, replicas), winner
+    edges = _train_edges(portfolio, recipe, stages, shape, replicas)
+    best: tuple[tuple[float, ...], ProxyModel, SPNRecipe] | None = None
+    for (node_recipe, node), (edge_recipe, edge) in product(nodes[:KEPT], edges[:KEPT]):
+        pair = replace(edge_recipe, encoder=node_recipe.encoder)
+        model = combine_parts(pair, node, edge, run, shape, replicas, level)
+        model.history = _merged(node.history, edge.history)
+        rank = (float(model.chosen.score.double().nanmean()), -float(node.loss.mean()), -float(edge.loss.nanmean()))
+        if best is None or rank > best[0]:
+            best = (rank, model, pair)
+    assert best is not None
+    _, model, winner = best
+    if winner.refinement is not None:
+        refine(model, winner, level, run, replicas)
+    return model, winner
+
+
+def _best_nodes(nodes: list[tuple[Recipe, TrainedPart]]) -> list[tuple[Recipe, TrainedPart]]:
+    """In order of validation score, then loss; without those that are far behind the best."""
+    ranked = sorted(nodes, key=lambda one: (-float(one[1].score.nanmean()), float(one[1].loss.mean())))
+    best = float(ranked[0][1].score.nanmean())
+    return [one for one in ranked if float(one[1].score.nanmean()) >= best - CLOSE]
+
+
+def _train_edges(
+    portfolio: Portfolio, recipe: SPNRecipe, stages: "_Stages", shape: Shape, replicas: Replicas
+) -> list[tuple[SPNRecipe, TrainedPart]]:
+    """Edge networks in order of validation loss; the first encoder decides whether directions are read."""
+    found: list[tuple[SPNRecipe, TrainedPart]] = []
+    symmetric: Sequence[bool] = portfolio.symmetric
+    for encoder in portfolio.edges:
+        for choice in symmetric:
+            tried = replace(recipe, edge_encoder=encoder, scorer=replace(recipe.scorer, symmetric=choice))
+            name = f"edge-{encoder.kind}" + ("" if choice else "-directed")
+            found.append((tried, train_edge_part(tried, stages.next(name), shape, replicas)))
+        found.sort(key=lambda one: float(one[1].loss.nanmean()) if bool(one[1].loss.isfinite().any()) else torch.inf)
+        symmetric = (found[0][0].scorer.symmetric,)
+    return found
+
+
+class _Stages:
+    """Hands out a stage of the run to each training, with epochs that go on from one to the next."""
+
+    def __init__(self, run: TrainingRun, epochs: int) -> None:
+        self.run, self.epochs, self.done = run, epochs, 0
+
+    def next(self, name: str) -> TrainingRun:
+        before, self.done = self.done, self.done + self.epochs
+        return replace(self.run.stage(name), report=self._shifted(before))
+
+    def _shifted(self, before: int) -> Callable[[HistoryRow], None] | None:
+        report = self.run.report
+        if report is None:
+            return None
+        return lambda row: report({**row, "epoch": row["epoch"] + before})
+
+
+def _merged(*histories: Sequence[HistoryRow]) -> list[HistoryRow]:
+    """Rows of several networks by epoch; one that has ended keeps its last values."""
+    merged: list[HistoryRow] = []
+    last: HistoryRow = {}
+    by_epoch: dict[float, HistoryRow] = {}
+    for history in histories:
+        for row in history:
+            by_epoch.setdefault(row["epoch"], {}).update(row)
+    for epoch in sorted(by_epoch):
+        last = {**last, **by_epoch[epoch]}
+        merged.append(last)
+    return merged

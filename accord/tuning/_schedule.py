@@ -1,0 +1,34 @@
+"""How long to train and in what batches, by the data: enough updates, and an end when nothing improves."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torch_geometric.data import Data
+
+from accord.learning import TrainingOptions
+
+BATCH_NODES = 256  # nodes an update reads: few enough for many updates an epoch
+MAX_BATCH = 32  # graphs
+MAX_UPDATES = 3000
+PATIENCE = 400  # updates without improvement on validation data
+EVALUATE_EVERY = 25  # updates
+
+
+def fit_schedule(training: TrainingOptions, graphs: Sequence[Data], max_epochs: int | None = None) -> TrainingOptions:
+    """The options with batches, epochs and patience for these training graphs.
+
+    A single graph, or a few small ones, make one batch. `max_epochs` bounds the epochs where it is given.
+    """
+    nodes = sum(int(graph.num_nodes or 0) for graph in graphs) / len(graphs)
+    batch = min(max(math.ceil(BATCH_NODES / max(nodes, 1)), 1), MAX_BATCH)
+    updates = math.ceil(len(graphs) / batch)  # in an epoch
+    epochs = math.ceil(MAX_UPDATES / updates) if max_epochs is None else max_epochs
+    every = max(1, min(round(EVALUATE_EVERY / updates), epochs // 3))
+    return replace(
+        training,
+        batch_graphs=batch if updates > 1 else None,
+        max_epochs=epochs,
+        evaluate_every=every,
+        patience=max(3, math.ceil(PATIENCE / (updates * every))),
+    )

@@ -37,6 +37,7 @@ from accord.learning import RefinementOptions, Replicas, Report, TrainingRun, ho
 from accord.learning.training import check_tensors, usual_torch
 from accord.methods import (
     METHODS,
+    GMNNRecipe,
     Method,
     Recipe,
     Shape,
@@ -155,6 +156,14 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             return self.features
         own = self.benchmark is None and self.preset == "accord"
         return treatment_for(graphs) if own else preset_features(self.preset, self.benchmark)
+
+    def candidates(self, graphs: Sequence[Data]) -> list[list[str]]:
+        """Kinds of encoders that `fit` will train on these graphs: of the node network, and of a second one."""
+        recipe = self.resolve_recipe(graphs)
+        portfolio = portfolio_for(recipe, self.get_params(deep=False), graphs)
+        second = (recipe.label_encoder,) if isinstance(recipe, GMNNRecipe) else portfolio.edges
+        kinds = [[encoder.kind for encoder in encoders] for encoders in (portfolio.nodes, second) if encoders]
+        return kinds[:1] if kinds[0] == kinds[-1] else kinds
 
     def planned_epochs(self, graphs: Sequence[Data]) -> int:
         """How many epochs `fit` takes at most on these training graphs, over all candidates and stages."""

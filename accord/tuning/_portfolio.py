@@ -13,7 +13,7 @@ import torch
 
 from accord.encoders import EncoderSpec
 from accord.learning import HistoryRow, Replicas, TrainingRun
-from accord.methods import METHODS, FieldModel, PairRecipe, ProxyModel, Recipe, Shape, SPNRecipe
+from accord.methods import GNN, METHODS, FieldModel, PairRecipe, ProxyModel, Recipe, Shape, SPNRecipe
 from accord.methods._refinement import refine
 from accord.tuning._parts import TrainedPart, combine_parts, train_edge_part, train_node_part
 
@@ -63,8 +63,8 @@ def fit_portfolio(
         nodes.append((tried, part))
     nodes = _best_nodes(nodes)
     if not isinstance(recipe, SPNRecipe):
-        winner, _ = nodes[0]
-        return METHODS[method](winner, level).fit(run.stage(f"node-{winner.encoder.kind}"), shape, replicas), winner
+        winner, node = nodes[0]
+        return _finish(method, winner, node, run, shape, replicas, level), winner
     edges = _train_edges(portfolio, recipe, stages, shape, replicas)
     best: tuple[tuple[float, ...], ProxyModel, SPNRecipe] | None = None
     for (node_recipe, node), (edge_recipe, edge) in product(nodes[:KEPT], edges[:KEPT]):
@@ -79,6 +79,17 @@ def fit_portfolio(
     if winner.refinement is not None:
         refine(model, winner, level, run, replicas)
     return model, winner
+
+
+def _finish(
+    method: str, recipe: Recipe, node: TrainedPart, run: TrainingRun, shape: Shape, replicas: Replicas, level: str
+) -> FieldModel:
+    """The model of a method that has a node network only."""
+    if method != GNN.name:  # it chooses more than the network
+        return METHODS[method](recipe, level).fit(run.stage(f"node-{recipe.encoder.kind}"), shape, replicas)
+    model = GNN(recipe, level).build(shape, replicas)
+    model.parts["node"], model.history = node.part, node.history
+    return model
 
 
 def _best_nodes(nodes: list[tuple[Recipe, TrainedPart]]) -> list[tuple[Recipe, TrainedPart]]:

@@ -186,9 +186,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _announce(data: Benchmark, model: NodeClassifier, run: Run, console: Console) -> None:
-    recipe = model.resolve_recipe()
-    networks = [getattr(recipe, name, None) for name in ("encoder", "edge_encoder", "label_encoder")]
-    kinds = " and ".join(dict.fromkeys(network.kind for network in networks if network is not None))
+    kinds = " and ".join(", ".join(names) for names in model.candidates(data.train))
     counts = f"{len(data.train)} training, {len(data.val)} validation, {len(data.test)} test graphs"
     console.print(
         f"[bold]{escape(data.name)}[/]: {counts}; "

@@ -86,6 +86,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         label_names_: names of the states, or None where labels are numbers.
         feature_names_: names of the feature columns (`Data.feature_names`), or None.
         classes_: the states, numbered from 0.
+        candidates_: networks that were tried, with validation score and loss; empty where nothing was to be chosen.
     """
 
     def __init__(
@@ -224,13 +225,13 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         parameters = self.get_params(deep=False)
         self.recipe_ = recipe_for(self.recipe_, parameters, run.train)
         portfolio = portfolio_for(self.recipe_, parameters, run.train)
+        self.candidates_ = []
         if not portfolio.is_choice:
             self.recipe_ = with_direction(self.recipe_, portfolio)
             self.model_ = self._method().fit(run, self.shape_, self.replicas_)
             return
-        self.model_, self.recipe_ = fit_portfolio(
-            portfolio, self.recipe_, run, self.shape_, self.replicas_, self.method, self.level
-        )
+        fitted = fit_portfolio(portfolio, self.recipe_, run, self.shape_, self.replicas_, self.method, self.level)
+        self.model_, self.recipe_, self.candidates_ = fitted.model, fitted.recipe, fitted.table
 
     @property
     def directed_(self) -> bool:

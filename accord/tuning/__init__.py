@@ -2,11 +2,12 @@
 
 from accord.tuning._direction import may_be_directed
 from accord.tuning._parts import TrainedPart, combine_parts, train_edge_part, train_node_part
-from accord.tuning._portfolio import METHODS_WITH_PORTFOLIO, Portfolio, fit_portfolio
+from accord.tuning._portfolio import METHODS_WITH_PORTFOLIO, Fitted, Portfolio, fit_portfolio
 from accord.tuning._schedule import fit_schedule
 
 __all__ = [
     "METHODS_WITH_PORTFOLIO",
+    "Fitted",
     "Portfolio",
     "TrainedPart",
     "combine_parts",

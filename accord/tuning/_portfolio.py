@@ -8,6 +8,7 @@ trained once, and only the most promising pairs are combined and compared.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import torch
 
@@ -19,6 +20,7 @@ from accord.tuning._parts import TrainedPart, combine_parts, train_edge_part, tr
 
 KEPT = 2  # networks of each kind that are tried in pairs
 CLOSE = 0.02  # of the best node score: a network further behind is not tried in pairs
+NODE_LEVEL = "node"
 METHODS_WITH_PORTFOLIO = ("spn", "gnn", "smooth")
 
 
@@ -41,6 +43,15 @@ class Portfolio:
         return count + len(self.edges) + len(self.symmetric) - 1 if isinstance(recipe, PairRecipe) else count
 
 
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What came of a portfolio."""
+
+    model: FieldModel
+    recipe: Recipe  # that of the winner
+    table: list[dict[str, Any]]  # one row for each candidate: validation score, loss and seconds
+
+
 def fit_portfolio(
     portfolio: Portfolio,
     recipe: Recipe,
@@ -49,36 +60,48 @@ def fit_portfolio(
     replicas: Replicas,
     method: str = "spn",
     level: str = "node",
-) -> tuple[FieldModel, Recipe]:
-    """Train the candidates and choose; returns the model and the recipe that trains it.
+) -> Fitted:
+    """Train the candidates and choose.
 
-    Node networks are compared by their validation score, edge networks by the likelihood of validation pairs. The best
-    of both are combined in pairs, and the best pair on validation data wins.
+    Node networks are compared by their accuracy on validation nodes, which varies less than that of whole graphs, and
+    edge networks by the likelihood of validation pairs. The best of both are combined in pairs, and the best pair at
+    the level asked for wins.
     """
     stages = _Stages(run, recipe.training.max_epochs)
     nodes = []
     for encoder in portfolio.nodes:
         tried = replace(recipe, encoder=encoder)
-        part = train_node_part(tried, stages.next(f"node-{encoder.kind}"), shape, replicas, level)
+        part = train_node_part(tried, stages.next(f"node-{encoder.kind}"), shape, replicas, NODE_LEVEL)
         nodes.append((tried, part))
+    table = [_row("node", tried.encoder.kind, part) for tried, part in nodes]
     nodes = _best_nodes(nodes)
     if not isinstance(recipe, SPNRecipe):
         winner, node = nodes[0]
-        return _finish(method, winner, node, run, shape, replicas, level), winner
+        return Fitted(_finish(method, winner, node, run, shape, replicas, level), winner, table)
     edges = _train_edges(portfolio, recipe, stages, shape, replicas)
+    for edge_recipe, edge in edges:
+        direction = "" if edge_recipe.scorer.symmetric else ", directed"
+        table.append(_row("edge", edge_recipe.edge_encoder.kind + direction, edge))
     best: tuple[tuple[float, ...], ProxyModel, SPNRecipe] | None = None
     for (node_recipe, node), (edge_recipe, edge) in product(nodes[:KEPT], edges[:KEPT]):
         pair = replace(edge_recipe, encoder=node_recipe.encoder)
         model = combine_parts(pair, node, edge, run, shape, replicas, level)
         model.history = _merged(node.history, edge.history)
-        rank = (float(model.chosen.score.double().nanmean()), -float(node.loss.mean()), -float(edge.loss.nanmean()))
+        score = float(model.chosen.score.double().nanmean())
+        table.append({"network": "both", "kind": f"{pair.encoder.kind} and {pair.edge_encoder.kind}", "score": score})
+        rank = (score, float(node.score.nanmean()), -float(edge.loss.nanmean()))
         if best is None or rank > best[0]:
             best = (rank, model, pair)
     assert best is not None
     _, model, winner = best
     if winner.refinement is not None:
         refine(model, winner, level, run, replicas)
-    return model, winner
+    return Fitted(model, winner, table)
+
+
+def _row(network: str, kind: str, part: TrainedPart) -> dict[str, Any]:
+    score, loss = float(part.score.double().nanmean()), float(part.loss.double().nanmean())
+    return {"network": network, "kind": kind, "score": score, "loss": loss, "seconds": round(part.seconds, 2)}
 
 
 def _finish(

@@ -98,10 +98,15 @@ def run_one(task: Task, model: str, seed: int, parameters: dict[str, Any]) -> Re
         predict = fit_logistic_regression(task) if model == "logistic" else fit_plain_gnn(model, task, seed, device)
         seconds = time.perf_counter() - begin
         return Record(task.name, model, seed, score_answers(answers_of(predict, task.test, model)), seconds)
-    classifier = NodeClassifier(seed=seed, num_states=task.num_states, level=task.level, **parameters)
+    classifier = NodeClassifier(**{"seed": seed, "num_states": task.num_states} | parameters)
     classifier.fit(task.train, task.val)
     seconds = time.perf_counter() - begin
-    details = {"choice": classifier.choice_, "networks": _networks(classifier), "features": classifier.treatment_.name}
+    details: dict[str, Any] = {
+        "choice": classifier.choice_,
+        "networks": _networks(classifier),
+        "features": classifier.treatment_.name,
+    }
+    details["candidates"] = classifier.candidates_
     return Record(task.name, model, seed, score_answers(classifier.answers(task.test)), seconds, details)
 
 

@@ -5,6 +5,7 @@ neighbours does harm. Node and edge networks are trained apart anyway, so a port
 trained once, and only the most promising pairs are combined and compared.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -19,7 +20,6 @@ from accord.methods._refinement import refine
 from accord.tuning._parts import TrainedPart, combine_parts, train_edge_part, train_node_part
 
 KEPT = 2  # networks of each kind that are tried in pairs
-CLOSE = 0.02  # of the best node score: a network further behind is not tried in pairs
 NODE_LEVEL = "node"
 METHODS_WITH_PORTFOLIO = ("spn", "gnn", "smooth")
 
@@ -64,8 +64,8 @@ def fit_portfolio(
     """Train the candidates and choose.
 
     Node networks are compared by their accuracy on validation nodes, which varies less than that of whole graphs, and
-    edge networks by the likelihood of validation pairs. The best of both are combined in pairs, and the best pair at
-    the level asked for wins.
+    by likelihood where accuracies are within a standard error of the best; edge networks by the likelihood of
+    validation pairs. The best of both are combined in pairs and compared at the level asked for in the same way.
     """
     stages = _Stages(run, recipe.training.max_epochs)
     nodes = []
@@ -74,7 +74,7 @@ def fit_portfolio(
         part = train_node_part(tried, stages.next(f"node-{encoder.kind}"), shape, replicas, NODE_LEVEL)
         nodes.append((tried, part))
     table = [_row("node", tried.encoder.kind, part) for tried, part in nodes]
-    nodes = _best_nodes(nodes)
+    nodes = _best_nodes(nodes, run)
     if not isinstance(recipe, SPNRecipe):
         winner, node = nodes[0]
         return Fitted(_finish(method, winner, node, run, shape, replicas, level), winner, table)
@@ -82,18 +82,17 @@ def fit_portfolio(
     for edge_recipe, edge in edges:
         direction = "" if edge_recipe.scorer.symmetric else ", directed"
         table.append(_row("edge", edge_recipe.edge_encoder.kind + direction, edge))
-    best: tuple[tuple[float, ...], ProxyModel, SPNRecipe] | None = None
+    pairs: list[tuple[float, ProxyModel, SPNRecipe]] = []
     for (node_recipe, node), (edge_recipe, edge) in product(nodes[:KEPT], edges[:KEPT]):
         pair = replace(edge_recipe, encoder=node_recipe.encoder)
         model = combine_parts(pair, node, edge, run, shape, replicas, level)
         model.history = _merged(node.history, edge.history)
         score = float(model.chosen.score.double().nanmean())
         table.append({"network": "both", "kind": f"{pair.encoder.kind} and {pair.edge_encoder.kind}", "score": score})
-        rank = (score, float(node.score.nanmean()), -float(edge.loss.nanmean()))
-        if best is None or rank > best[0]:
-            best = (rank, model, pair)
-    assert best is not None
-    _, model, winner = best
+        pairs.append((score, model, pair))
+    best = max(score for score, _, _ in pairs)
+    # The first within the noise of the best: both lists are in order of likelihood.
+    _, model, winner = next(one for one in pairs if one[0] >= best - standard_error(best, run, level))
     if winner.refinement is not None:
         refine(model, winner, level, run, replicas)
     return Fitted(model, winner, table)
@@ -115,11 +114,19 @@ def _finish(
     return model
 
 
-def _best_nodes(nodes: list[tuple[Recipe, TrainedPart]]) -> list[tuple[Recipe, TrainedPart]]:
-    """In order of validation score, then loss; without those that are far behind the best."""
-    ranked = sorted(nodes, key=lambda one: (-float(one[1].score.nanmean()), float(one[1].loss.mean())))
-    best = float(ranked[0][1].score.nanmean())
-    return [one for one in ranked if float(one[1].score.nanmean()) >= best - CLOSE]
+def _best_nodes(nodes: list[tuple[Recipe, TrainedPart]], run: TrainingRun) -> list[tuple[Recipe, TrainedPart]]:
+    """Networks whose accuracy cannot be told from the best one's, the most likely first."""
+    scores = [float(part.score.double().nanmean()) for _, part in nodes]
+    near = max(scores) - standard_error(max(scores), run, NODE_LEVEL)
+    close = [one for one, score in zip(nodes, scores, strict=True) if score >= near]
+    return sorted(close, key=lambda one: float(one[1].loss.nanmean()))
+
+
+def standard_error(score: float, run: TrainingRun, level: str) -> float:
+    """Of an accuracy on the validation graphs: of nodes, or of whole graphs."""
+    labelled = [graph for graph in run.validation if graph.y is not None and bool((graph.y >= 0).any())]
+    count = len(labelled) if level == "graph" else sum(int((graph.y >= 0).sum()) for graph in labelled)
+    return math.sqrt(max(score * (1 - score), 0.0) / max(count, 1))
 
 
 def _train_edges(

@@ -204,7 +204,7 @@ def whole_fit(
     if planned:  # as methods train: memory is measured first
         job = Job(trainer.objective, trainer.replicas, trainer.options, TrainingRun(train, val))
         del trainer
-        history = train_in_chunks(job)[0]
+        history = train_in_chunks(job).history
     else:
         trainer.fit(TrainingRun(train, val))
         history = trainer.history

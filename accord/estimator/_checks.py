@@ -23,9 +23,9 @@ def check_parameters(given: dict[str, Any]) -> None:
     """Refuse parameters of a classifier that cannot be used, by name."""
     if given["recipe"] is not None and not isinstance(given["recipe"], Recipe):
         raise InputTypeError(f"NodeClassifier: recipe is a {type(given['recipe']).__name__}, not an accord Recipe.")
-    for name, least in (("seed", 0), ("num_states", 1), ("max_epochs", 0)):
+    for name, least in (("seed", 0), ("num_states", 1), ("max_epochs", 0), ("ensemble", 1)):
         value = given[name]
-        if value is None and name != "seed":
+        if value is None and name not in ("seed", "ensemble"):
             continue
         if not isinstance(value, Integral) or isinstance(value, bool):
             raise InputTypeError(f"NodeClassifier: {name} is {value!r}; a whole number is needed.")
@@ -33,6 +33,8 @@ def check_parameters(given: dict[str, Any]) -> None:
             # As a float, because Python refuses to print an int of thousands of digits.
             size = f"{check_number(int(value), name, 'NodeClassifier'):.10g}"
             raise OptionError(f"NodeClassifier: {name} is {size}; it must be at least {least}.")
+    if not isinstance(given["refit"], bool):
+        raise InputTypeError(f"NodeClassifier: refit is {given['refit']!r}; True or False is needed.")
     for name, each in (("label_names", "state"), ("task_names", "task")):
         names = given[name]
         if names is not None and not _are_names(names):

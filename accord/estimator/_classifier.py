@@ -42,10 +42,12 @@ from accord.methods import (
     Recipe,
     Shape,
     SPNRecipe,
+    check_refit,
     preset_features,
     preset_recipe,
     recipe_from_config,
     recipe_to_config,
+    refit,
 )
 from accord.tuning import fit_portfolio
 
@@ -80,6 +82,10 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         task_names: names of the labels of a node where it has several, kept with the model.
         symmetric: whether the edge network ignores the direction in which edges are stored. "auto" decides on
             validation data where edges come in one direction only, or with other attributes in each direction.
+        ensemble: how many members are trained side by side, with seeds `seed`, `seed` + 1 and so on; their evidence
+            on nodes and edges is averaged, and one field is built of it.
+        refit: after every choice is made, train again on training and validation graphs together, for as many updates
+            as were chosen.
 
     Attributes:
         treatment_: the fitted treatment of features.
@@ -107,6 +113,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         features: str = "auto",
         task_names: Sequence[str] | None = None,
         symmetric: bool | str = AUTO,
+        ensemble: int = 1,
+        refit: bool = False,
     ) -> None:
         self.method = method
         self.encoder = encoder
@@ -124,6 +132,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self.features = features
         self.task_names = task_names
         self.symmetric = symmetric
+        self.ensemble = ensemble
+        self.refit = refit
 
     # What the parameters stand for
 
@@ -149,6 +159,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         if self.max_epochs is not None:
             training = replace(training, max_epochs=self.max_epochs)
         recipe = replace(recipe, training=training)
+        method = METHODS[self.method](recipe, self.level, self.ensemble)
+        if self.refit:
+            check_refit(method)
         return recipe if graphs is None else recipe_for(recipe, self.get_params(deep=False), graphs)
 
     def resolve_features(self, graphs: Sequence[Data]) -> str:
@@ -218,6 +231,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         train, held_out = ([trainable(self.treatment_.apply(graph)) for graph in part] for part in (train, held_out))
         run = TrainingRun(train, held_out, folder, report)
         self._train(run)
+        if self.refit:
+            refit(self.model_, self._method(), run, self.shape_, self._members())
         return self
 
     def _train(self, run: TrainingRun) -> None:
@@ -228,9 +243,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self.candidates_ = []
         if not portfolio.is_choice:
             self.recipe_ = with_direction(self.recipe_, portfolio)
-            self.model_ = self._method().fit(run, self.shape_, self.replicas_)
+            self.model_ = self._method().fit(run, self.shape_, self._members())
             return
-        fitted = fit_portfolio(portfolio, self.recipe_, run, self.shape_, self.replicas_, self.method, self.level)
+        fitted = fit_portfolio(portfolio, self._method(), run, self.shape_, self._members())
         self.model_, self.recipe_, self.candidates_ = fitted.model, fitted.recipe, fitted.table
 
     @property
@@ -249,7 +264,11 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         return getattr(self, "feature_names_", None)
 
     def _method(self) -> Method:
-        return METHODS[self.method](self.recipe_, self.level)
+        return METHODS[self.method](self.recipe_, self.level, self.ensemble)
+
+    def _members(self) -> Replicas:
+        """The replicas of all members of the ensemble; `replicas_` has one seed, that of their average."""
+        return replace(self.replicas_, seeds=tuple(range(self.seed, self.seed + self.ensemble)))
 
     def _fit_treatment(self, train: list[Data]) -> FeatureTreatment:
         """The treatment of features; graphs that have been treated already bring their own."""
@@ -276,6 +295,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             "labels": {"names": self.label_names_, "tasks": _listed(self.task_names)},
             "edges": {"directed": self.directed_},
             "choice": self.model_.choice(),
+            "ensemble": self.ensemble,
+            "refit": self.refit,
         }
         write_model(Path(folder), self.model_.tensors() | fitted, config)
 
@@ -301,6 +322,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
                 accelerator=accelerator,
                 features=config["features"]["treatment"],
                 task_names=config["labels"]["tasks"],
+                ensemble=config.get("ensemble", 1),
+                refit=config.get("refit", False),
             )
             with usual_torch():
                 loaded._restore(Path(folder), tensors, config)
@@ -326,12 +349,12 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self.classes_ = torch.arange(self.shape_.num_states).numpy()
         self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
         with torch.device("meta"):  # sizes without memory
-            needed = self._method().build(self.shape_, self.replicas_).tensors()
+            needed = self._method().build(self.shape_, self._members()).tensors()
         if self.treatment_.name == "standardised":
             column = torch.empty(self.shape_.num_features, dtype=torch.float64, device="meta")
             needed |= {"features/mean": column, "features/deviation": column}
         check_tensors(folder / WEIGHTS, tensors, needed)
-        self.model_ = self._method().build(self.shape_, self.replicas_)
+        self.model_ = self._method().build(self.shape_, self._members())
         self.model_.load(tensors, config["choice"])
 
 

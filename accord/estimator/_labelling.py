@@ -22,6 +22,7 @@ class Labelling:
 
     method: str
     level: str
+    ensemble: int
     model_: FieldModel
     shape_: Shape
     replicas_: Replicas
@@ -107,7 +108,7 @@ class Labelling:
     def _batches(self, graphs: list[Data]) -> Iterator[GraphBatch]:
         """The graphs, in portions that are solved together."""
         self._check_fitted()
-        each = self.shape_.num_tasks * self.shape_.num_states**2
+        each = self.ensemble * self.shape_.num_tasks * self.shape_.num_states**2
         return (self.collate(portion) for portion in portions(graphs, each))
 
     def _names(self) -> list[str] | None:

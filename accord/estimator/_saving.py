@@ -24,6 +24,7 @@ WEIGHTS, CONFIG, CARD = "model.safetensors", "model.json", "README.md"
 FORMAT = 2  # 1, of versions before 0.2, did not keep the treatment of features
 FILES = "files"  # key of model.json: checksums of the other files, by name
 SIZES = {"num_features": 1, "num_states": 1, "num_tasks": 1, "edge_attributes": 0}  # and the least of each
+LEAST_MEMBERS = 1  # of an ensemble
 NETWORKS = ("encoder", "edge_encoder", "label_encoder", "scorer")  # keys of a recipe
 DEPTHS = ("layers", "depth")  # options of a network: each layer has tensors of its own
 FEW = 1000  # sizes up to this take no noticeable time or memory
@@ -68,17 +69,21 @@ def read_model(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def _check_sizes(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
     """Refuse sizes that these weights cannot have, before anything of that size is made."""
     numbers = sum(tensor.numel() for tensor in tensors.values())
-    rows = max((len(tensor) for tensor in tensors.values() if tensor.dim()), default=0)  # the first axis is the task
-    most = {name: max(FEW, len(tensors)) for name in DEPTHS} | {"num_tasks": max(rows, len(tensors))}
+    rows = max((len(tensor) for tensor in tensors.values() if tensor.dim()), default=0)  # first axis: members x tasks
+    most = {name: max(FEW, len(tensors)) for name in DEPTHS}
+    most |= dict.fromkeys(("num_tasks", "ensemble"), max(rows, len(tensors)))
     found: dict[str, Any] = {f"shape.{name}": config["shape"][name] for name in SIZES}
+    found["ensemble"] = config.get("ensemble", 1)
     for network in NETWORKS:
         options = config["recipe"].get(network, {})
         found |= {f"recipe.{network}.{name}": value for name, value in options.items()}
     for name, value in found.items():
         place, _, last = name.rpartition(".")
-        is_size = place == "shape"
+        least = LEAST_MEMBERS if name == "ensemble" else SIZES[last] if place == "shape" else None
         whole = isinstance(value, int) and not isinstance(value, bool)
-        if (is_size and (not whole or value < SIZES[last])) or (whole and value > most.get(last, max(FEW, numbers))):
+        if (least is not None and (not whole or value < least)) or (
+            whole and value > most.get(last, max(FEW, numbers))
+        ):
             shown = f"{value:.6g}" if whole else repr(value)[:80]
             raise InputError(
                 f"{folder / CONFIG}: {name} is {shown}, which does not fit the {numbers} numbers in {WEIGHTS}. Restore "
@@ -123,7 +128,7 @@ Labels the nodes of graphs with {shape["num_features"]} features a node, {shape[
 * Features: {config["features"]["treatment"]} (give them raw; the model treats them itself)
 {encoders}
 * Chosen by {config["level"]} accuracy on validation data
-* Seed {config["seed"]}, preset `{config["preset"]}`
+{_training(config)}* Seed {config["seed"]}, preset `{config["preset"]}`
 * Written by accord {config["versions"]["accord"]} with torch {config["versions"]["torch"]}
 
 ```python
@@ -132,3 +137,13 @@ model = accord.NodeClassifier.load("this/folder")
 model.predict(graph)
 ```
 """
+
+
+def _training(config: Mapping[str, Any]) -> str:
+    """Lines of the card about an ensemble and about refitting."""
+    lines, members = "", config.get("ensemble", 1)
+    if members > 1:
+        lines += f"* Average of {members} members, seeds {config['seed']} to {config['seed'] + members - 1}\n"
+    if config.get("refit", False):
+        lines += "* Trained again on training and validation graphs together (refit), after every choice was made\n"
+    return lines

@@ -2,11 +2,13 @@
 
 from accord.methods._config import recipe_from_config, recipe_to_config
 from accord.methods._crf import CRF
+from accord.methods._ensemble import Ensemble
 from accord.methods._gmnn import GMNN
 from accord.methods._gnn import GNN
 from accord.methods._model import Answer, FieldModel, Method, Shape
 from accord.methods._presets import DENSE_GRID, preset_features, preset_recipe
 from accord.methods._recipe import CRFRecipe, GMNNRecipe, GNNRecipe, PairRecipe, Recipe, SPNRecipe
+from accord.methods._refit import check_refit, merge_labels, refit
 from accord.methods._registry import METHODS
 from accord.methods._smoothing import SmoothedGNN
 from accord.methods._spn import ProxyModel, StructuredProxyNetwork
@@ -19,6 +21,7 @@ __all__ = [
     "METHODS",
     "Answer",
     "CRFRecipe",
+    "Ensemble",
     "FieldModel",
     "GMNNRecipe",
     "GNNRecipe",
@@ -30,8 +33,11 @@ __all__ = [
     "Shape",
     "SmoothedGNN",
     "StructuredProxyNetwork",
+    "check_refit",
+    "merge_labels",
     "preset_features",
     "preset_recipe",
     "recipe_from_config",
     "recipe_to_config",
+    "refit",
 ]

@@ -5,7 +5,8 @@ from torch import Tensor
 from accord.graphs import GraphBatch
 from accord.learning import Replicas, TrainingRun
 from accord.learning.objectives import NodeObjective
-from accord.methods._model import Method, Shape
+from accord.methods._ensemble import Ensemble
+from accord.methods._model import FieldModel, Method, Shape
 from accord.methods._networks import FlatModel, build_node_part
 from accord.methods._recipe import GNNRecipe
 from accord.methods._stage import train_stage
@@ -27,14 +28,20 @@ class GNN(Method):
     name = "gnn"
     recipe_type = GNNRecipe
     recipe: GNNRecipe
+    simple = True
 
     def build(self, shape: Shape, replicas: Replicas) -> GNNModel:
         """An untrained model."""
-        return GNNModel({"node": build_node_part(self.recipe, shape, replicas)})
+        model = GNNModel({"node": build_node_part(self.recipe, shape, replicas)})
+        model.ensemble = Ensemble.of(replicas, self.ensemble)
+        return model
+
+    def objective(self, model: FieldModel) -> NodeObjective:
+        """Cross-entropy at nodes."""
+        return NodeObjective(model.parts["node"], self.recipe.node, self.level)
 
     def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> GNNModel:
         """Train, and keep the parameters that are best on validation data."""
         model = self.build(shape, replicas)
-        objective = NodeObjective(model.parts["node"], self.recipe.node, self.level)
-        train_stage(model.history, objective, replicas, self.recipe.training, run)
+        train_stage(model.history, self.objective(model), replicas, self.recipe.training, run, kept=model.kept)
         return model

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from accord.errors import InputError, InputTypeError
+from accord.errors import InputError, InputTypeError, OptionError
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch
 from accord.inference import Beliefs, Semiring
 from accord.learning import HistoryRow, Replicas, TrainingRun
-from accord.learning.training import learned
+from accord.learning.training import Objective, learned
+from accord.methods._ensemble import Ensemble
 from accord.methods._recipe import Recipe
 
 Choice = dict[str, list[Any]]  # one plain value for each replica, by name
@@ -62,9 +63,13 @@ class FieldModel(ABC):
     """
 
     method: ClassVar[str]  # the name of the method that trains such models
+    ensemble = (
+        Ensemble()
+    )  # how the networks form ensembles; R below counts ensembles, of which networks hold all members
 
     def __init__(self, parts: Mapping[str, nn.Module]) -> None:
         self.parts = dict(parts)
+        self.kept: dict[str, Tensor] = {}  # for each part, the epoch whose parameters were kept [replicas]
         self.history: list[HistoryRow] = []  # one row for each evaluation during training
 
     @abstractmethod
@@ -140,18 +145,35 @@ class Method(ABC):
     Args:
         recipe: of the class `recipe_type`, with every choice that the method needs.
         level: what to select by on validation data, "node" or "graph".
+        ensemble: so many consecutive seeds form one model, whose evidence is the average of theirs.
     """
 
     name: ClassVar[str]  # as users write it
     recipe_type: ClassVar[type[Recipe]]
+    simple: ClassVar[bool] = False  # trained in one stage, so that it can be an ensemble and be trained again (refit)
 
-    def __init__(self, recipe: Recipe, level: str = "node") -> None:
+    def __init__(self, recipe: Recipe, level: str = "node", ensemble: int = 1) -> None:
         if not isinstance(recipe, self.recipe_type):
             raise InputTypeError(
                 f"method {self.name!r}: the recipe is a {type(recipe).__name__}, but a {self.recipe_type.__name__} is "
                 f"needed. Make one with accord.methods.preset_recipe(..., method={self.name!r})."
             )
-        self.recipe, self.level = recipe, level
+        self.recipe, self.level, self.ensemble = recipe, level, ensemble
+        if ensemble > 1:
+            self.check_simple(f"ensemble={ensemble}", "ensemble=1")
+
+    def check_simple(self, asked: str, remedy: str) -> None:
+        """Refuse what needs a method of one stage: training of networks, followed by a choice."""
+        if not self.simple:
+            raise OptionError(f"method {self.name!r} does not support {asked}. Set {remedy}, or use method 'spn'.")
+        if getattr(self.recipe, "refinement", None) is not None:
+            raise OptionError(
+                f"method {self.name!r}: refinement does not support {asked}. Set {remedy}, or refine=False."
+            )
+
+    def objective(self, model: FieldModel) -> Objective:
+        """What the networks of a model are trained for; only simple methods have one objective."""
+        raise NotImplementedError
 
     @property
     def epochs(self) -> int:

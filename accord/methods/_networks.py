@@ -59,17 +59,17 @@ class PairModel(FieldModel):
     def logits(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         """Scores [R, nodes, states] and [R, edges, states, states]."""
         node, edge = self.networks.logits(batch)
-        return node.float(), edge.float()
+        return self.ensemble.average_nodes(node.float()), self.ensemble.average_edges(edge.float())
 
     @torch.no_grad()
     def node_logits(self, batch: GraphBatch) -> Tensor:
         """Scores [R, nodes, states] of the node network."""
-        return self.networks.node_logits(batch).float()
+        return self.ensemble.average_nodes(self.networks.node_logits(batch).float())
 
     @torch.no_grad()
     def edge_logits(self, batch: GraphBatch) -> Tensor:
         """Scores [R, edges, states, states] of the edge network."""
-        return self.networks.edge_logits(batch).float()
+        return self.ensemble.average_edges(self.networks.edge_logits(batch).float())
 
 
 class FlatModel(FieldModel):
@@ -87,7 +87,7 @@ class FlatModel(FieldModel):
     def node_logits(self, batch: GraphBatch) -> Tensor:
         """Scores [R, nodes, states] of the node network."""
         logits: Tensor = self.parts["node"](batch)
-        return logits.float()
+        return self.ensemble.average_nodes(logits.float())
 
     def field(self, batch: GraphBatch) -> PairwiseField:
         """Node marginals, and edge tables of zeros."""

@@ -13,10 +13,10 @@ from torch_geometric.nn.models import LabelPropagation
 
 from accord.graphs import GraphBatch
 from accord.learning import Replicas, TrainingRun
-from accord.learning.objectives import rank
+from accord.learning.objectives import NodeObjective, rank
 from accord.learning.training import determinism
 from accord.methods._gnn import GNN
-from accord.methods._model import Choice, Method, Shape
+from accord.methods._model import Choice, FieldModel, Method, Shape
 from accord.methods._networks import FlatModel
 from accord.methods._recipe import GNNRecipe
 
@@ -65,17 +65,23 @@ class SmoothedGNN(Method):
     name = "smooth"
     recipe_type = GNNRecipe
     recipe: GNNRecipe
+    simple = True
 
     def build(self, shape: Shape, replicas: Replicas) -> SmoothedModel:
         """An untrained model that does not smooth."""
-        return SmoothedModel(GNN(self.recipe, self.level).build(shape, replicas).parts, [NONE] * replicas.count)
+        network = GNN(self.recipe, self.level, self.ensemble).build(shape, replicas)
+        return self._smoothed(network, [NONE] * replicas.pooled(self.ensemble).count)
+
+    def objective(self, model: FieldModel) -> NodeObjective:
+        """Cross-entropy at nodes, before smoothing."""
+        return GNN(self.recipe, self.level).objective(model)
 
     def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> SmoothedModel:
         """Train; keep the best network and choose the smoothing on validation data."""
-        gnn = GNN(self.recipe, self.level).fit(run, shape, replicas)
+        gnn = GNN(self.recipe, self.level, self.ensemble).fit(run, shape, replicas)
         held_out = GraphBatch.collate(run.validation).to(gnn.device, torch.float32)
         assert held_out.y is not None  # the trainer has refused graphs without labels
-        targets = replicas.targets(held_out.y)
+        targets = replicas.pooled(self.ensemble).targets(held_out.y)
         with determinism(self.recipe.training.deterministic):
             alone = gnn.node_logits(held_out).softmax(-1)
             ranks = [
@@ -83,8 +89,12 @@ class SmoothedGNN(Method):
                 for candidate in CANDIDATES
             ]
         best = torch.stack(ranks).argmax(0).tolist()
-        model = SmoothedModel(gnn.parts, [CANDIDATES[number] for number in best])
-        model.history = gnn.history
+        return self._smoothed(gnn, [CANDIDATES[number] for number in best])
+
+    def _smoothed(self, network: FieldModel, smoothing: Sequence[Smoothing]) -> SmoothedModel:
+        """A model that smooths the predictions of a network."""
+        model = SmoothedModel(network.parts, smoothing)
+        model.history, model.kept, model.ensemble = network.history, network.kept, network.ensemble
         return model
 
 

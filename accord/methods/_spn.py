@@ -13,7 +13,8 @@ from accord.learning import Replicas, TrainingRun
 from accord.learning.objectives import FieldNetworks, ProxyObjective
 from accord.learning.selection import FieldChoice, choose_combination, fit_combination
 from accord.learning.training import determinism, kept_memory
-from accord.methods._model import Choice, Method, Shape
+from accord.methods._ensemble import Ensemble
+from accord.methods._model import Choice, FieldModel, Method, Shape
 from accord.methods._networks import PairModel, build_networks
 from accord.methods._recipe import SPNRecipe
 from accord.methods._refinement import refine
@@ -67,6 +68,7 @@ class StructuredProxyNetwork(Method):
     name = "spn"
     recipe_type = SPNRecipe
     recipe: SPNRecipe
+    simple = True
 
     @property
     def epochs(self) -> int:
@@ -75,15 +77,21 @@ class StructuredProxyNetwork(Method):
 
     def build(self, shape: Shape, replicas: Replicas) -> ProxyModel:
         """An untrained model that combines its networks by the first candidate."""
-        chosen = FieldChoice.default(self.recipe.grid.candidates()[0], replicas.count)
-        return ProxyModel(build_networks(self.recipe, shape, replicas), chosen, self.recipe.damping)
+        chosen = FieldChoice.default(self.recipe.grid.candidates()[0], replicas.pooled(self.ensemble).count)
+        model = ProxyModel(build_networks(self.recipe, shape, replicas), chosen, self.recipe.damping)
+        model.ensemble = Ensemble.of(replicas, self.ensemble)
+        return model
+
+    def objective(self, model: FieldModel) -> ProxyObjective:
+        """The proxy problem."""
+        assert isinstance(model, ProxyModel)
+        options = model.networks.options(self.recipe.node, self.recipe.edge)
+        return ProxyObjective(model.networks, options, self.level, self.recipe.consistency)
 
     def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> ProxyModel:
         """Train; keep the best networks and choose their combination on validation data."""
         model, recipe = self.build(shape, replicas), self.recipe
-        options = model.networks.options(recipe.node, recipe.edge)
-        objective = ProxyObjective(model.networks, options, self.level, recipe.consistency)
-        device = train_stage(model.history, objective, replicas, recipe.training, run)
+        device = train_stage(model.history, self.objective(model), replicas, recipe.training, run, kept=model.kept)
         if recipe.training.max_epochs:  # predictions of untrained networks are nothing to choose by
             with determinism(recipe.training.deterministic), kept_memory(device):
                 held_out = GraphBatch.collate(run.validation).to(device, torch.float32)
@@ -96,7 +104,7 @@ class StructuredProxyNetwork(Method):
         """The combination that is best on validation graphs."""
         assert held_out.y is not None  # the trainer has refused graphs without labels
         choose = choose_combination if self.recipe.selection == "grid" else fit_combination
-        targets = replicas.targets(held_out.y)
+        targets = replicas.pooled(self.ensemble).targets(held_out.y)
         return choose(
             *model.logits(held_out), targets, held_out.topology, self.level, self.recipe.grid, self.recipe.damping
         )

@@ -1,8 +1,10 @@
 """A stage of training: one run of the loop, whose epochs are numbered after those of the stages before."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from accord.learning import HistoryRow, Replicas, TrainingOptions, TrainingRun
 from accord.learning.training import Job, Objective, train_in_chunks
@@ -15,6 +17,8 @@ def train_stage(
     options: TrainingOptions,
     run: TrainingRun,
     trained: bool = False,
+    kept: dict[str, Tensor] | None = None,
+    lengths: Mapping[str, Tensor] | None = None,
 ) -> torch.device:
     """Train the parts of an objective, and append its history to that of the stages before.
 
@@ -25,6 +29,8 @@ def train_stage(
         options: how to train.
         run: graphs, checkpoint folder (each stage needs its own) and callback.
         trained: whether the parts are trained already; this stage then must improve on them.
+        kept: receives, for each part, the epoch of this stage whose parameters were kept [R].
+        lengths: [R] for each part, the epochs after which its parameters are taken; None selects by validation data.
 
     Returns:
         The device of the parts.
@@ -40,6 +46,8 @@ def train_stage(
         if run.report is not None:
             run.report(shifted(row))
 
-    rows, device = train_in_chunks(Job(objective, replicas, options, replace(run, report=follow), trained))
-    history[-1:] = [shifted(row) for row in rows]  # the first row includes the one that it replaces
-    return device
+    result = train_in_chunks(Job(objective, replicas, options, replace(run, report=follow), trained, lengths))
+    history[-1:] = [shifted(row) for row in result.history]  # the first row includes the one that it replaces
+    if kept is not None:
+        kept |= result.kept
+    return result.device

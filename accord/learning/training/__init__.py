@@ -2,11 +2,11 @@
 
 from accord.learning.training._adam import ReplicaAdam
 from accord.learning.training._checkpoint import Saved, check_tensors, read_checkpoint, write_checkpoint
-from accord.learning.training._chunks import Job, train_in_chunks
+from accord.learning.training._chunks import Job, Trained, train_in_chunks
 from accord.learning.training._graphs import hold_out
 from accord.learning.training._loop import Trainer
 from accord.learning.training._options import PartOptions, RefinementOptions, TrainingOptions
-from accord.learning.training._replicas import Replicas, copy_of, learned
+from accord.learning.training._replicas import Replicas, copy_of, learned, spread
 from accord.learning.training._run import HistoryRow, Report, TrainingRun
 from accord.learning.training._settings import determinism, kept_memory, product_precision, usual_torch
 from accord.learning.training._update import Objective
@@ -21,6 +21,7 @@ __all__ = [
     "Replicas",
     "Report",
     "Saved",
+    "Trained",
     "Trainer",
     "TrainingOptions",
     "TrainingRun",
@@ -32,6 +33,7 @@ __all__ = [
     "learned",
     "product_precision",
     "read_checkpoint",
+    "spread",
     "train_in_chunks",
     "usual_torch",
     "write_checkpoint",

@@ -10,14 +10,16 @@ import logging
 import math
 import warnings
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from lightning.fabric import Fabric
+from torch import Tensor
 
 from accord._files import write_text
 from accord._memory import available_memory, is_out_of_memory, peak_memory, release_memory
+from accord.learning.training._fixed_length import FixedLengthTrainer
 from accord.learning.training._loop import CHECKPOINT, Trainer
 from accord.learning.training._options import TrainingOptions
 from accord.learning.training._replicas import Replicas, copy_of, learned
@@ -43,6 +45,7 @@ class Job:
         options: how to train.
         run: graphs, checkpoint folder and callback.
         trained: whether the parts are trained already; training then must improve on them.
+        lengths: [R] for each part, the epochs after which its parameters are taken; None selects by validation data.
     """
 
     objective: Objective
@@ -50,13 +53,15 @@ class Job:
     options: TrainingOptions
     run: TrainingRun
     trained: bool = False
+    lengths: Mapping[str, Tensor] | None = None
 
     def for_chunk(self, chunk: Chunk) -> "Job":
         """The same job for some replicas, with copies of their networks."""
         places = torch.tensor(chunk)
         part = self.objective.with_parts({name: copy_of(own, places) for name, own in self.objective.parts.items()})
         run = self.run.stage(f"replicas-{chunk[0]}-{chunk[-1]}")
-        return replace(self, objective=part, replicas=self.replicas.subset(chunk), run=run)
+        lengths = None if self.lengths is None else {name: own[places] for name, own in self.lengths.items()}
+        return replace(self, objective=part, replicas=self.replicas.subset(chunk), run=run, lengths=lengths)
 
     @property
     def device(self) -> torch.device:
@@ -65,27 +70,38 @@ class Job:
 
     def execute(self) -> Trainer:
         """Train all replicas at once."""
-        trainer = Trainer(self.objective, self.replicas, self.options, self.trained)
+        if self.lengths is None:
+            trainer = Trainer(self.objective, self.replicas, self.options, self.trained)
+        else:
+            trainer = FixedLengthTrainer(self.objective, self.replicas, self.options, self.lengths)
         trainer.fit(self.run)
         return trainer
 
 
-def train_in_chunks(job: Job) -> tuple[list[HistoryRow], torch.device]:
-    """Train all replicas of a job in place, in as many chunks as memory requires.
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What came of a job, besides the parts' parameters."""
 
-    Returns:
-        A row of numbers for every evaluation, over all replicas, and the device of the parts.
-    """
+    history: list[HistoryRow]  # a row of numbers for every evaluation, over all replicas
+    device: torch.device  # of the parts
+    kept: dict[str, Tensor]  # [R] for each part, the epoch of the parameters that were kept
+
+
+def train_in_chunks(job: Job) -> Trained:
+    """Train all replicas of a job in place, in as many chunks as memory requires."""
     if job.options.devices > 1 or job.replicas.count == 1 or not is_separable(job.objective):
         trainer = job.execute()
-        return trainer.history, trainer.fabric.device
+        return Trained(trainer.history, trainer.fabric.device, trainer.kept)
     waiting, done = deque(_plan(job)), list[tuple[Chunk, list[HistoryRow]]]()
     device = torch.device("cpu")
+    kept = {name: torch.full((job.replicas.count,), -1) for name in job.objective.parts}
     while waiting:
         chunk = waiting.popleft()
         try:
-            history, device = _train_chunk(job, chunk, done)
+            history, device, own = _train_chunk(job, chunk, done)
             done.append((chunk, history))
+            for name, epochs in own.items():
+                kept[name][chunk] = epochs
             continue
         except Exception as error:
             if len(chunk) == 1 or not is_out_of_memory(error):
@@ -98,12 +114,12 @@ def train_in_chunks(job: Job) -> tuple[list[HistoryRow], torch.device]:
         _write_plan(job, [*(chunk for chunk, _ in done), *waiting])
     for part in job.objective.parts.values():
         part.to(device)
-    return merge_histories(done), device
+    return Trained(merge_histories(done), device, kept)
 
 
 def _train_chunk(
     job: Job, chunk: Chunk, done: list[tuple[Chunk, list[HistoryRow]]]
-) -> tuple[list[HistoryRow], torch.device]:
+) -> tuple[list[HistoryRow], torch.device, dict[str, Tensor]]:
     """Train one chunk and copy its weights into the networks of the whole job; an error leaves them unchanged."""
 
     def follow(row: HistoryRow) -> None:
@@ -115,7 +131,7 @@ def _train_chunk(
         part = replace(part, run=replace(part.run, report=follow))
         trainer = part.execute()
         _copy_back(job.objective, part.objective, torch.tensor(chunk))
-        return trainer.history, trainer.fabric.device
+        return trainer.history, trainer.fabric.device, trainer.kept
     parts = job.objective.parts.values()
     start = [value.detach() for part in parts for value in learned(part).values()]
     device = job.device
@@ -127,7 +143,7 @@ def _train_chunk(
         for value, old in zip((v for part in parts for v in learned(part).values()), start, strict=True):
             value.grad, value.data = None, old
         raise
-    return trainer.history, trainer.fabric.device
+    return trainer.history, trainer.fabric.device, trainer.kept
 
 
 @torch.no_grad()
@@ -196,7 +212,7 @@ def _probe(job: Job, few: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as divergence: the run itself warns of it
         run = TrainingRun(graphs, job.run.validation)
-        replace(job.for_chunk(list(range(few))), options=options, run=run).execute()
+        replace(job.for_chunk(list(range(few))), options=options, run=run, lengths=None).execute()
 
 
 def merge_histories(done: Sequence[tuple[Chunk, list[HistoryRow]]]) -> list[HistoryRow]:

@@ -87,6 +87,11 @@ class Trainer:
         """One for each part."""
         return self.updater.optimisers
 
+    @property
+    def kept(self) -> dict[str, Tensor]:
+        """The epoch of the parameters that were kept [R], for each part; -1 where none were."""
+        return {name: snapshots.epoch for name, snapshots in self.snapshots.items()}
+
     def fit(self, run: TrainingRun, only: Sequence[int] | None = None) -> None:
         """Train, then put the best parameters of every replica in place.
 
@@ -110,7 +115,7 @@ class Trainer:
             while self.epoch < self.options.max_epochs and bool(self._running().any()):
                 losses = self.train_epoch(batches(self.epoch))
                 self.epoch += 1
-                evaluating = self.epoch % self.options.evaluate_every == 0 or self.epoch == self.options.max_epochs
+                evaluating = self._is_due()
                 self._stop_diverged(losses, check_weights=evaluating)
                 if evaluating:
                     self._evaluate(held_out, losses)
@@ -137,6 +142,10 @@ class Trainer:
             return self.updater(batch, targets, Noise(self.keys, step))
         self.step.fill_(step)
         return self.graphs.run(id(batch), lambda: self.updater(batch, targets, Noise(self.keys, self.step)))
+
+    def _is_due(self) -> bool:
+        """Whether an evaluation follows the epochs done."""
+        return self.epoch % self.options.evaluate_every == 0 or self.epoch == self.options.max_epochs
 
     def _running(self) -> Tensor:
         """Replicas that have neither diverged nor run out of patience [R]."""

@@ -55,6 +55,17 @@ class Replicas:
         """The replicas at these positions."""
         return replace(self, members=tuple(self.numbers[place] for place in places))
 
+    def pooled(self, size: int) -> "Replicas":
+        """What remains when each `size` consecutive seeds form one ensemble, which is named by its first seed."""
+        if size == 1:
+            return self
+        if self.members is not None or len(self.seeds) % size:
+            raise OptionError(
+                f"Replicas: {self} cannot be divided into ensembles of {size}. Give a multiple of {size} seeds, and "
+                "all their tasks."
+            )
+        return replace(self, seeds=self.seeds[::size])
+
     def targets(self, y: Tensor) -> Tensor:
         """Labels [nodes] or [nodes, tasks] -> [R, nodes]."""
         columns = y[:, None] if y.dim() == 1 else y

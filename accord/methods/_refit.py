@@ -1,0 +1,99 @@
+"""Refit: networks trained again on training and validation graphs together, once every choice has been made.
+
+Each network of each seed starts from the same initial weights and makes about as many updates as it had made when its
+parameters were chosen: with more graphs an epoch has more updates, so there are fewer epochs. What was chosen besides
+the weights (combination, smoothing) stays, because no data are left to choose by.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from accord.errors import OptionError
+from accord.graphs import fingerprint_graphs
+from accord.learning import Replicas, TrainingRun
+from accord.learning.training import learned, spread
+from accord.methods._model import FieldModel, Method, Shape
+from accord.methods._stage import train_stage
+
+STAGE = "refit"  # subfolder of its checkpoint
+
+
+def check_refit(method: Method) -> None:
+    """Refuse methods that cannot be trained again for a number of updates."""
+    method.check_simple("refit=True", "refit=False")
+
+
+def refit(model: FieldModel, method: Method, run: TrainingRun, shape: Shape, replicas: Replicas) -> None:
+    """Train the networks of a fitted model again, on the run's training and validation graphs together.
+
+    A replica that diverges keeps the weights that it had.
+
+    Args:
+        model: fitted by `method` on the same run, shape and replicas; changed in place.
+        method: how it was fitted.
+        run: graphs, checkpoint folder and callback.
+        shape: sizes that the data fix.
+        replicas: seeds and tasks.
+    """
+    check_refit(method)
+    if not model.kept:
+        raise OptionError("refit: the model has not been trained in this process, so its epochs are unknown. Fit it.")
+    together = merge_labels(run.train, run.validation)
+    options = method.recipe.training
+    per_epoch = [updates_per_epoch(len(graphs), options.batch_graphs) for graphs in (run.train, together)]
+    lengths = {name: same_updates(kept.clamp_min(0), *per_epoch) for name, kept in model.kept.items()}
+    fresh = method.build(shape, replicas)
+    again = TrainingRun(together, run.validation, run.folder, run.report).stage(STAGE)
+    kept: dict[str, Tensor] = {}
+    device = train_stage(model.history, method.objective(fresh), replicas, options, again, kept=kept, lengths=lengths)
+    model.to(device)
+    for name, part in model.parts.items():
+        take_over(part, fresh.parts[name], kept[name] >= 0)
+
+
+def updates_per_epoch(num_graphs: int, batch_graphs: int | None) -> int:
+    """How many updates an epoch makes."""
+    return math.ceil(num_graphs / min(batch_graphs or num_graphs, num_graphs))
+
+
+def same_updates(epochs: Tensor, before: int, after: int) -> Tensor:
+    """Epochs that make about as many updates, where an epoch made `before` and makes `after`; at least one if any."""
+    return torch.where(epochs > 0, (epochs * before / after).round().long().clamp_min(1), epochs)
+
+
+def merge_labels(train: Sequence[Data], validation: Sequence[Data]) -> list[Data]:
+    """Training and validation graphs in one list; a graph that is in both, each time with other labels, comes once.
+
+    The latter is how nodes of a single graph are held out. Edges between training and validation nodes count then too.
+    """
+    merged = list(train)
+    places = {_content(graph): place for place, graph in enumerate(train)}
+    for graph in validation:
+        place = places.get(_content(graph))
+        if place is not None and not bool(((merged[place].y >= 0) & (graph.y >= 0)).any()):
+            whole = merged[place].clone()
+            whole.y = torch.where(graph.y >= 0, graph.y, whole.y)
+            merged[place] = whole
+        else:
+            merged.append(graph)
+    return merged
+
+
+def _content(graph: Data) -> str:
+    """A code for everything that training reads of a graph, except its labels."""
+    bare = graph.clone()
+    del bare.y
+    return fingerprint_graphs([bare])
+
+
+@torch.no_grad()
+def take_over(part: torch.nn.Module, fresh: torch.nn.Module, finished: Tensor) -> None:
+    """Copy what a network has learned, for the replicas that have finished [R]."""
+    found = learned(fresh)
+    for name, value in learned(part).items():
+        whole = spread(finished, value, name)
+        value.copy_(torch.where(whole, found[name], value))

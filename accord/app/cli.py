@@ -111,6 +111,13 @@ def fit(
         ),
     ] = None,
     accelerator: Annotated[str | None, typer.Option(help="cpu, cuda or auto.", show_default="auto")] = None,
+    ensemble: Annotated[
+        int | None, typer.Option(help="Average the evidence of so many seeds, trained side by side.", show_default="1")
+    ] = None,
+    refit: Annotated[
+        bool | None,
+        typer.Option("--refit", help="At the end, train again on training and validation graphs together."),
+    ] = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file with any of these settings; flags take precedence.")
     ] = None,
@@ -135,6 +142,8 @@ def fit(
         "preset": preset,
         "features": features,
         "accelerator": accelerator,
+        "ensemble": ensemble,
+        "refit": refit,
     }
     settings = read_settings(config, flags, override or ())
     loaded = load_data(data, settings.seed)

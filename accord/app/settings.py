@@ -37,6 +37,8 @@ class FitSettings:
     preset: str = "accord"
     features: str = "auto"  # the preset's treatment for the benchmark, else raw
     accelerator: str = "auto"
+    ensemble: int = 1
+    refit: bool = False
     recipe: Mapping[str, Any] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
@@ -44,7 +46,7 @@ class FitSettings:
         return asdict(self)
 
 
-WHOLE_NUMBERS = ("max_epochs", "seed")
+WHOLE_NUMBERS = ("max_epochs", "seed", "ensemble")
 KEYS = tuple(entry.name for entry in fields(FitSettings))
 
 
@@ -78,7 +80,7 @@ def read_config(path: Path) -> dict[str, Any]:
                 f"{path}: the key {key!r} is unknown. Known keys: {', '.join(KEYS)}; single values of the recipe go "
                 "under [recipe]."
             )
-        wanted: type = {"recipe": dict, "refine": bool}.get(key, int if key in WHOLE_NUMBERS else str)
+        wanted: type = {"recipe": dict, "refine": bool, "refit": bool}.get(key, int if key in WHOLE_NUMBERS else str)
         if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
             name = {dict: "a table", bool: "true or false", int: "a whole number", str: "text in quotes"}[wanted]
             raise OptionError(f"{path}: {key} is {value!r}, but {name} is needed. Correct the file.")

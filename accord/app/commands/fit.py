@@ -119,6 +119,8 @@ def build_model(data: Benchmark, settings: FitSettings) -> NodeClassifier:
         accelerator=settings.accelerator,
         features=settings.features,
         task_names=data.task_names,
+        ensemble=settings.ensemble,
+        refit=settings.refit,
     )
     recipe = model.resolve_recipe(data.train)
     return model.set_params(recipe=override_recipe(recipe, settings.recipe)) if settings.recipe else model

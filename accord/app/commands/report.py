@@ -64,7 +64,13 @@ def _heading(run: Run) -> str:
     graphs = (
         f"{counts['train']} training, {counts['val'] or 'held-out'} validation, {counts['test'] or 'no'} test graphs"
     )
-    line = f"{settings['method'].upper()} with {encoder} encoder, seed {settings['seed']}; {graphs}"
+    members = settings.get("ensemble", 1)  # runs of earlier versions do not have the key
+    seeds = f"seed {settings['seed']}"
+    if members > 1:
+        seeds = f"average of {members} members, seeds {settings['seed']} to {settings['seed'] + members - 1}"
+    line = f"{settings['method'].upper()} with {encoder} encoder, {seeds}; {graphs}"
+    if settings.get("refit", False):
+        line += "; trained again on training and validation graphs together (refit) after every choice was made"
     return f"<h1>{escape(data['name'])}</h1>\n" + page.paragraph(line, "soft")
 
 

@@ -305,3 +305,20 @@ def test_a_method_of_several_stages_continues_and_keeps_its_metrics(data_folder,
     assert rows_of(tmp_path / "run" / "metrics.csv") == rows_of(tmp_path / "whole" / "metrics.csv")
     (tmp_path / "run" / "model.safetensors").unlink()
     assert "other settings" in refused(*arguments, "--set", "training.batch_graphs=1", "--run", tmp_path / "run")
+
+
+def test_an_ensemble_that_is_refitted_says_so_and_predicts(data_folder, tmp_path):
+    run = tmp_path / "run"
+    done = call("fit", data_folder, "--ensemble", "2", "--refit", *QUICK, "--run", run)
+    assert done.exit_code == 0, done.output
+    report, card = (run / "report.html").read_text(), (run / "README.md").read_text()
+    for text in (report, card):
+        assert "verage of 2 members, seeds 0 to 1" in text
+        assert "rained again on training and validation graphs together (refit)" in text
+    rows = rows_of(run / "metrics.csv")
+    assert rows[-1]["node_score"] == "" and float(rows[-1]["node_loss"]) > 0  # no validation data are left
+    model = NodeClassifier.load(run)
+    assert (model.ensemble, model.refit) == (2, True)
+    config = json.loads((run / "config.json").read_text())
+    assert (config["settings"]["ensemble"], config["settings"]["refit"]) == (2, True)
+    assert call("fit", data_folder, "--ensemble", "2", "--refit", *QUICK, "--run", run).exit_code == 0  # is finished

@@ -43,7 +43,9 @@ training and validation graphs together, with what was chosen before. Everything
 """
 
 
-def run_set(benchmark: str, ensembles: int, members: int, device: str, max_epochs: int | None, folder: Path) -> dict:
+def run_set(
+    benchmark: str, ensembles: int, members: int, device: str, max_epochs: int | None, refitting: bool, folder: Path
+) -> dict:
     """Train single models and ensembles of the same seeds on one set, and score both, before and after refitting."""
     features = preset_features("accord", benchmark)
     bench = load_benchmark(benchmark, features=features)
@@ -62,10 +64,13 @@ def run_set(benchmark: str, ensembles: int, members: int, device: str, max_epoch
         test = GraphBatch.collate(bench.test).to(model.device, torch.float32)
         rows.append({"members": size, "refit": False, **scores(model, test), "choice": model.choice()})
         rows[-1] |= {"seconds": time.perf_counter() - began, "kept": {n: k.tolist() for n, k in model.kept.items()}}
+        print(benchmark, describe(rows[-1]), flush=True)
+        if not refitting:
+            continue
         began = time.perf_counter()
         refit(model, method, run, shape, replicas)
         rows.append({"members": size, "refit": True, **scores(model, test), "seconds": time.perf_counter() - began})
-        print(benchmark, *(describe(row) for row in rows[-2:]), flush=True)
+        print(benchmark, describe(rows[-1]), flush=True)
     return {
         "benchmark": benchmark,
         "encoder": ENCODERS[benchmark],
@@ -145,6 +150,7 @@ def main() -> None:
     parser.add_argument("--ensembles", type=int, default=3)
     parser.add_argument("--members", type=int, default=10)
     parser.add_argument("--max-epochs", type=int)
+    parser.add_argument("--no-refit", action="store_true", help="leave refitting out; on a CPU it takes long")
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     given = parser.parse_args()
     records = []
@@ -152,7 +158,7 @@ def main() -> None:
         path = given.out / f"{benchmark.rstrip('*')}.json"
         if not path.is_file():
             with TemporaryDirectory() as folder:
-                options = given.ensembles, given.members, given.device, given.max_epochs
+                options = given.ensembles, given.members, given.device, given.max_epochs, not given.no_refit
                 write_json(path, run_set(benchmark, *options, Path(folder)))
         records.append(json.loads(path.read_text()))
         write_text(given.out / "README.md", markdown(records))

@@ -298,6 +298,8 @@ TARGETS: dict[str, FuzzTarget] = {
             "accelerator": [one_of("unknown", "abacus", "", None, 3, ["cpu"], {})],
             "features": [one_of("unknown", "bleached", "RAW", "", None, 3, ["raw"], {}, torch.ones(2))],
             "max_epochs": [one_of("bad count", -1, 1.5, "3", True, float("nan"), [3], 1j)],
+            "ensemble": [one_of("bad count", 0, -1, 1.5, "3", True, None, float("nan"), [3], 1j)],
+            "refit": [one_of("not a switch", None, 1, 0.0, "yes", [True], torch.ones(2))],
         },
     ),
     "NodeClassifier.fit": FuzzTarget(

@@ -242,6 +242,8 @@ def classifier_arguments(rng: Random) -> Arguments:
         "features": rng.choice(["auto", "raw", "row-normalised", "standardised"]),
         "task_names": rng.choice([None, ["only"]]),
         "max_epochs": 0,
+        "ensemble": 1,
+        "refit": False,
     }
 
 

@@ -2,8 +2,12 @@
 
 The members of an ensemble are replicas with consecutive seeds. Their scores of nodes and of edges are averaged; what
 follows (the choice of a combination, the field, inference) sees one model.
+
+The average is the log of the members' mean probability. The mean of their log-probabilities labels validation graphs
+equally well (results/ensembles/averaging.md), but lets one member that is surely wrong outvote all others.
 """
 
+import math
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -42,6 +46,7 @@ class Ensemble:
         return self._average(logits.flatten(-2).log_softmax(-1).view_as(logits))
 
     def _average(self, logs: Tensor) -> Tensor:
+        """The log of the mean over members of exp(logs)."""
         by_member = logs.unflatten(0, (-1, self.members, self.num_tasks))
-        averaged: Tensor = by_member.mean(1).flatten(0, 1)
+        averaged: Tensor = by_member.logsumexp(1).flatten(0, 1) - math.log(self.members)
         return averaged

@@ -7,6 +7,7 @@ the weights (combination, smoothing) stays, because no data are left to choose b
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -47,7 +48,7 @@ def refit(model: FieldModel, method: Method, run: TrainingRun, shape: Shape, rep
     per_epoch = [updates_per_epoch(len(graphs), options.batch_graphs) for graphs in (run.train, together)]
     lengths = {name: same_updates(kept.clamp_min(0), *per_epoch) for name, kept in model.kept.items()}
     fresh = method.build(shape, replicas)
-    again = TrainingRun(together, run.validation, run.folder, run.report).stage(STAGE)
+    again = replace(run, train=together).stage(STAGE)
     kept: dict[str, Tensor] = {}
     device = train_stage(model.history, method.objective(fresh), replicas, options, again, kept=kept, lengths=lengths)
     model.to(device)
@@ -74,19 +75,18 @@ def merge_labels(train: Sequence[Data], validation: Sequence[Data]) -> list[Data
     places = {_content(graph): place for place, graph in enumerate(train)}
     for graph in validation:
         place = places.get(_content(graph))
-        if place is not None and not bool(((merged[place].y >= 0) & (graph.y >= 0)).any()):
-            whole = merged[place].clone()
-            whole.y = torch.where(graph.y >= 0, graph.y, whole.y)
-            merged[place] = whole
-        else:
+        known = None if place is None else merged[place].y
+        if place is None or known is None or bool(((known >= 0) & (graph.y >= 0)).any()):
             merged.append(graph)
+        else:
+            merged[place] = merged[place].clone()
+            merged[place].y = torch.where(graph.y >= 0, graph.y, known)
     return merged
 
 
 def _content(graph: Data) -> str:
     """A code for everything that training reads of a graph, except its labels."""
-    bare = graph.clone()
-    del bare.y
+    bare = Data(x=graph.x, edge_index=graph.edge_index, edge_attr=graph.get("edge_attr"))
     return fingerprint_graphs([bare])
 
 

@@ -48,8 +48,8 @@ def two_tasks(graphs):
 
 
 def average(logs):
-    """The members' evidence averaged, by hand."""
-    return torch.stack(logs).mean(0)
+    """The log of the members' mean probability, by hand."""
+    return torch.stack(logs).double().exp().mean(0).log().float()
 
 
 def test_an_ensemble_is_the_average_of_members_that_were_trained_alone():
@@ -104,6 +104,15 @@ def test_seeds_form_several_ensembles_of_several_tasks():
 def test_one_member_is_not_changed():
     scores = torch.randn(2, 4, 3)
     assert Ensemble(1, 2).average_nodes(scores) is scores
+
+
+def test_one_member_that_is_surely_wrong_does_not_outvote_the_others():
+    right, wrong = torch.tensor([[[3.0, 0.0]]]), torch.tensor([[[-1e6, 0.0]]])
+    averaged = Ensemble(4).average_nodes(torch.cat([right, right, right, wrong]))
+    assert_close(averaged.exp(), 0.75 * right.softmax(-1) + 0.25 * wrong.softmax(-1))
+    tables = torch.full((4, 1, 2, 2), -1e6)
+    tables[:, :, 0, 0] = 0
+    assert bool(Ensemble(4).average_edges(tables).isfinite().all())  # no probability is rounded to log 0
 
 
 def test_what_cannot_be_an_ensemble_is_refused():

@@ -142,7 +142,10 @@ def markdown(records: list[dict]) -> str:
             name = record["benchmark"].replace("*", "\\*")
             refitted = "yes" if row["refit"] else "no"
             lines.append([name, record["encoder"], model, refitted, *cells, f"{row['seconds']:.0f}"])
-    note = "\nSeconds: of fitting all models of a row side by side; of a refitted row, what refitting adds.\n"
+    note = (
+        "\nSeconds: of fitting all models of a row side by side; of a refitted row, what refitting adds.\n"
+        "How members are averaged: [averaging](averaging.md).\n"
+    )
     return text + markdown_table(head, lines) + "\n" + note
 
 

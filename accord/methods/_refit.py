@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from accord.errors import OptionError
@@ -24,8 +24,14 @@ STAGE = "refit"  # subfolder of its checkpoint
 
 
 def check_refit(method: Method) -> None:
-    """Refuse methods that cannot be trained again for a number of updates."""
+    """Refuse methods and networks that cannot be trained again from the start."""
     method.check_simple("refit=True", "refit=False")
+    for name in ("encoder", "edge_encoder"):
+        if isinstance(getattr(getattr(method.recipe, name, None), "module", None), nn.Module):
+            raise OptionError(
+                f"refit: {name} is an Adapter of one module, which keeps what it has learned and cannot start again. "
+                "Give the Adapter a function factory(in_channels, out_channels), or set refit=False."
+            )
 
 
 def refit(model: FieldModel, method: Method, run: TrainingRun, shape: Shape, replicas: Replicas) -> None:
@@ -91,7 +97,7 @@ def _content(graph: Data) -> str:
 
 
 @torch.no_grad()
-def take_over(part: torch.nn.Module, fresh: torch.nn.Module, finished: Tensor) -> None:
+def take_over(part: nn.Module, fresh: nn.Module, finished: Tensor) -> None:
     """Copy what a network has learned, for the replicas that have finished [R]."""
     found = learned(fresh)
     for name, value in learned(part).items():

@@ -8,11 +8,11 @@ from made_graphs import made_trees
 from torch.testing import assert_close
 from torch_geometric.data import Data
 
-from accord.encoders import GCN, MLP, LinearScorer
+from accord.encoders import GCN, MLP, Adapter, LinearScorer
 from accord.errors import OptionError
 from accord.learning import PartOptions, Replicas, TrainingOptions, TrainingRun, hold_out
 from accord.learning.training import Trainer
-from accord.methods import GMNN, GMNNRecipe, Shape, SPNRecipe, StructuredProxyNetwork, merge_labels, refit
+from accord.methods import GMNN, GMNNRecipe, Shape, SPNRecipe, StructuredProxyNetwork, check_refit, merge_labels, refit
 from accord.methods._refit import same_updates, updates_per_epoch
 
 TRAIN, VAL = made_trees(20, 0, states=3), made_trees(10, 1, states=3)
@@ -125,6 +125,8 @@ def test_what_cannot_be_refitted_is_refused():
     method = GMNN(GMNNRecipe(encoder=MLP(hidden=8), label_encoder=MLP(hidden=8)))
     with pytest.raises(OptionError, match="'gmnn' does not support refit=True. Set refit=False"):
         refit(method.build(SHAPE, REPLICAS), method, TrainingRun(TRAIN, VAL), SHAPE, REPLICAS)
+    with pytest.raises(OptionError, match="edge_encoder is an Adapter of one module.*factory"):
+        check_refit(StructuredProxyNetwork(replace(RECIPE, edge_encoder=Adapter(torch.nn.Identity()))))
     method = StructuredProxyNetwork(RECIPE)
     with pytest.raises(OptionError, match="has not been trained in this process"):
         refit(method.build(SHAPE, REPLICAS), method, TrainingRun(TRAIN, VAL), SHAPE, REPLICAS)

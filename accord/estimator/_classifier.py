@@ -185,7 +185,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         portfolio = portfolio_for(recipe, self.get_params(deep=False), graphs)
         whole = METHODS[self.method](recipe, self.level).epochs
         extra = portfolio.trainings(recipe) - 1 if portfolio.is_choice else 0
-        return whole + extra * recipe.training.max_epochs
+        return (2 * whole if self.refit else whole) + extra * recipe.training.max_epochs
 
     # Learning
 

@@ -16,7 +16,7 @@ from accord.errors import DivergenceWarning
 from accord.graphs import GraphBatch
 from accord.learning import HistoryRow, PartOptions, Replicas, TrainingOptions, TrainingRun
 from accord.learning.objectives import EdgeObjective, NodeObjective, edge_loss, node_loss
-from accord.learning.training import Job, Objective, Trainer, copy_of, learned, train_in_chunks
+from accord.learning.training import Job, Objective, Trained, Trainer, copy_of, learned, train_in_chunks
 from accord.methods import PairRecipe, ProxyModel, Recipe, Shape, SPNRecipe, StructuredProxyNetwork
 from accord.methods._networks import build_edge_part, build_node_part
 
@@ -30,12 +30,13 @@ class TrainedPart:
     loss: Tensor  # [R], mean cross-entropy of validation labels, or of pairs of labels, in nats
     history: list[HistoryRow]
     seconds: float
+    kept: Tensor  # [R], the epoch whose parameters were kept
 
     def subset(self, places: Sequence[int]) -> "TrainedPart":
         """A copy of the replicas at some positions."""
         chosen = torch.tensor(list(places))
         part = copy_of(self.part, chosen) if len(chosen) < len(self.score) else self.part
-        return TrainedPart(part, self.score[chosen], self.loss[chosen], self.history, self.seconds)
+        return TrainedPart(part, self.score[chosen], self.loss[chosen], self.history, self.seconds, self.kept[chosen])
 
 
 def train_node_part(
@@ -61,12 +62,13 @@ def train_node_part(
     began = time.perf_counter()
     part = build_node_part(recipe, shape, replicas)
     objective = NodeObjective(part, recipe.node, level)
-    history, device = _train(objective, recipe.training, run, replicas, options, only)
-    held_out, targets = validation_batch(run, replicas, device)
+    trained = _train(objective, recipe.training, run, replicas, options, only)
+    held_out, targets = validation_batch(run, replicas, trained.device)
     with torch.no_grad():
         loss = node_loss(part(held_out), targets)
         score = objective.scores(held_out, targets)["node"]
-    return TrainedPart(part, score.cpu(), loss.cpu(), history, time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    return TrainedPart(part, score.cpu(), loss.cpu(), trained.history, seconds, trained.kept["node"])
 
 
 def train_edge_part(
@@ -84,13 +86,14 @@ def train_edge_part(
     began = time.perf_counter()
     part = build_edge_part(recipe, shape, replicas)
     objective = EdgeObjective(part, recipe.edge)
-    history, device = _train(objective, recipe.training, run, replicas, options, only)
-    held_out, targets = validation_batch(run, replicas, device)
+    trained = _train(objective, recipe.training, run, replicas, options, only)
+    held_out, targets = validation_batch(run, replicas, trained.device)
     with torch.no_grad():
         logits = part(held_out)
         loss = edge_loss(logits, targets, held_out.topology)
         score = objective.scores(held_out, targets)["edge"]
-    return TrainedPart(part, score.cpu(), loss.cpu(), history, time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    return TrainedPart(part, score.cpu(), loss.cpu(), trained.history, seconds, trained.kept["edge"])
 
 
 @torch.no_grad()
@@ -102,6 +105,7 @@ def combine_parts(
     shape: Shape,
     replicas: Replicas,
     level: str = "node",
+    ensemble: int = 1,
 ) -> ProxyModel:
     """The SPN of two networks that were trained apart; how they combine is chosen on the validation graphs.
 
@@ -113,8 +117,9 @@ def combine_parts(
         shape: sizes that the data fix.
         replicas: seeds and tasks.
         level: what to choose by.
+        ensemble: so many consecutive seeds form one model.
     """
-    method = StructuredProxyNetwork(recipe, level)
+    method = StructuredProxyNetwork(recipe, level, ensemble)
     model = method.build(shape, replicas)
     device = next(node.part.parameters()).device
     model.to(device)
@@ -124,6 +129,7 @@ def combine_parts(
     held_out, _ = validation_batch(run, replicas, device)
     model.chosen = method.choose(model, held_out, replicas)
     model.history = [*node.history]
+    model.kept = {"node": node.kept, "edge": edge.kept}
     return model
 
 
@@ -141,7 +147,7 @@ def _train(
     replicas: Replicas,
     options: Sequence[PartOptions] | None,
     only: Sequence[int] | None,
-) -> tuple[list[HistoryRow], torch.device]:
+) -> Trained:
     """Train the one part of an objective; replicas that diverge keep their best parameters, without a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DivergenceWarning)
@@ -154,4 +160,4 @@ def _train(
             objective.identity = {**objective.identity, "rates": rates}  # of the checkpoint
             trainer.updater.set_rates(name, options)
         trainer.fit(run, only)
-        return trainer.history, trainer.fabric.device
+        return Trained(trainer.history, trainer.fabric.device, trainer.kept)

@@ -15,7 +15,7 @@ import torch
 
 from accord.encoders import EncoderSpec
 from accord.learning import HistoryRow, Replicas, TrainingRun
-from accord.methods import GNN, METHODS, FieldModel, PairRecipe, ProxyModel, Recipe, Shape, SPNRecipe
+from accord.methods import GNN, FieldModel, Method, PairRecipe, ProxyModel, Recipe, Shape, SPNRecipe
 from accord.methods._refinement import refine
 from accord.tuning._parts import TrainedPart, combine_parts, train_edge_part, train_node_part
 
@@ -52,21 +52,14 @@ class Fitted:
     table: list[dict[str, Any]]  # one row for each candidate: validation score, loss and seconds
 
 
-def fit_portfolio(
-    portfolio: Portfolio,
-    recipe: Recipe,
-    run: TrainingRun,
-    shape: Shape,
-    replicas: Replicas,
-    method: str = "spn",
-    level: str = "node",
-) -> Fitted:
+def fit_portfolio(portfolio: Portfolio, method: Method, run: TrainingRun, shape: Shape, replicas: Replicas) -> Fitted:
     """Train the candidates and choose.
 
     Node networks are compared by their accuracy on validation nodes, which varies less than that of whole graphs, and
     by likelihood where accuracies are within a standard error of the best; edge networks by the likelihood of
     validation pairs. The best of both are combined in pairs and compared at the level asked for in the same way.
     """
+    recipe, level = method.recipe, method.level
     stages = _Stages(run, recipe.training.max_epochs)
     nodes = []
     for encoder in portfolio.nodes:
@@ -77,7 +70,7 @@ def fit_portfolio(
     nodes = _best_nodes(nodes, run)
     if not isinstance(recipe, SPNRecipe):
         winner, node = nodes[0]
-        return Fitted(_finish(method, winner, node, run, shape, replicas, level), winner, table)
+        return Fitted(_finish(method, winner, node, run, shape, replicas), winner, table)
     edges = _train_edges(portfolio, recipe, stages, shape, replicas)
     for edge_recipe, edge in edges:
         direction = "" if edge_recipe.scorer.symmetric else ", directed"
@@ -85,7 +78,7 @@ def fit_portfolio(
     pairs: list[tuple[float, ProxyModel, SPNRecipe]] = []
     for (node_recipe, node), (edge_recipe, edge) in product(nodes[:KEPT], edges[:KEPT]):
         pair = replace(edge_recipe, encoder=node_recipe.encoder)
-        model = combine_parts(pair, node, edge, run, shape, replicas, level)
+        model = combine_parts(pair, node, edge, run, shape, replicas, level, method.ensemble)
         model.history = _merged(node.history, edge.history)
         score = float(model.chosen.score.double().nanmean())
         table.append({"network": "both", "kind": f"{pair.encoder.kind} and {pair.edge_encoder.kind}", "score": score})
@@ -104,13 +97,14 @@ def _row(network: str, kind: str, part: TrainedPart) -> dict[str, Any]:
 
 
 def _finish(
-    method: str, recipe: Recipe, node: TrainedPart, run: TrainingRun, shape: Shape, replicas: Replicas, level: str
+    method: Method, recipe: Recipe, node: TrainedPart, run: TrainingRun, shape: Shape, replicas: Replicas
 ) -> FieldModel:
     """The model of a method that has a node network only."""
-    if method != GNN.name:  # it chooses more than the network
-        return METHODS[method](recipe, level).fit(run.stage(f"node-{recipe.encoder.kind}"), shape, replicas)
-    model = GNN(recipe, level).build(shape, replicas)
-    model.parts["node"], model.history = node.part, node.history
+    own = type(method)(recipe, method.level, method.ensemble)
+    if method.name != GNN.name:  # it chooses more than the network
+        return own.fit(run.stage(f"node-{recipe.encoder.kind}"), shape, replicas)
+    model = own.build(shape, replicas)
+    model.parts["node"], model.history, model.kept = node.part, node.history, {"node": node.kept}
     return model
 
 

@@ -93,13 +93,25 @@ def data_shape(
     num_states: int | None,
     label_names: Sequence[str] | None,
     task_names: Sequence[str] | None,
+    highest: int = -1,
 ) -> Shape:
-    """The sizes that training and validation graphs fix; both lists are checked on the way."""
+    """The sizes that training and validation graphs fix; both lists are checked on the way.
+
+    Args:
+        train: with the labels to train on.
+        validation: with the labels to choose by.
+        num_states: None counts them.
+        label_names: of the states, if they have names.
+        task_names: of the labels of a node, if they have names.
+        highest: state that exists at least, for example among labels that masks hide.
+    """
     batches = [GraphBatch.collate(train), GraphBatch.collate(validation)]
-    highest, tasks = -1, set()
+    tasks = set()
     for name, batch in zip(("training", "validation"), batches, strict=True):
         if batch.y is None or not bool((batch.y >= 0).any()):
-            raise GraphError(f"NodeClassifier.fit: the {name} graphs have no labels. Set `y` on them.")
+            raise GraphError(
+                f"NodeClassifier.fit: the {name} graphs have no labels. Set `y` on them; masks must select some of it."
+            )
         highest = max(highest, int(batch.y.max()))
         tasks.add(1 if batch.y.dim() == 1 else int(batch.y.shape[1]))
     if len(tasks) > 1 or batches[0].num_features != batches[1].num_features:

@@ -28,12 +28,12 @@ from accord.estimator._checks import (
     common_feature_names,
     data_shape,
 )
-from accord.estimator._inputs import find_label_names, trainable, with_states
+from accord.estimator._inputs import find_label_names, highest_label, split_graphs, trainable, with_states
 from accord.estimator._labelling import Labelling
 from accord.estimator._saving import WEIGHTS, read_model, write_model
 from accord.evaluation import check_level
-from accord.graphs import FeatureTreatment, GraphBatch, common_treatment, fit_treatment
-from accord.learning import RefinementOptions, Replicas, Report, TrainingRun, hold_out
+from accord.graphs import FeatureTreatment, GraphBatch, common_treatment, fit_treatment, training_nodes
+from accord.learning import RefinementOptions, Replicas, Report, TrainingRun
 from accord.learning.training import check_tensors, usual_torch
 from accord.methods import (
     METHODS,
@@ -199,9 +199,11 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         """Learn from labelled graphs.
 
         Args:
-            graphs: training graphs, with raw features; a single `Data` counts as a list of one.
-            validation: graphs to choose by; None holds out a fifth of the training graphs, or, of a single graph, a
-                fifth of its labelled nodes.
+            graphs: training graphs, with raw features; a single `Data` counts as a list of one. Of a graph with a
+                `train_mask`, only the labels in it are trained on, and features are scaled by these nodes.
+            validation: graphs to choose by, of a graph with a `val_mask` the labels in it. None takes the labels in
+                `val_mask` of the training graphs; without such labels, a fifth of the training graphs is held out,
+                or of a single graph a fifth of its training labels.
             folder: where to keep checkpoints; a run that was interrupted continues from there. It is locked: a second
                 process that trains in it is refused.
             report: called with a row of numbers at every evaluation on validation data.
@@ -216,15 +218,15 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
     ) -> "NodeClassifier":
         train = check_graphs(graphs, "fit")
         self.recipe_ = self.resolve_recipe()
-        GraphBatch.collate(train)  # refuses graphs that cannot be used before any are held out
-        if validation is None:
-            train, held_out = hold_out(train, self.seed)
-        else:
-            held_out = check_graphs(validation, "fit: validation")
-        self.feature_names_ = common_feature_names([*train, *held_out])
+        GraphBatch.collate(train)  # refuses graphs that cannot be used before any labels are masked or held out
+        given = None if validation is None else check_graphs(validation, "fit: validation")
+        self.feature_names_ = common_feature_names([*train, *(given or [])])
         self.label_names_ = find_label_names(train) if self.label_names is None else list(self.label_names)
-        train, held_out = ([with_states(graph, self.label_names_) for graph in part] for part in (train, held_out))
-        self.shape_ = data_shape(train, held_out, self.num_states, self.label_names_, self.task_names)
+        train = [with_states(graph, self.label_names_) for graph in train]
+        given = None if given is None else [with_states(graph, self.label_names_) for graph in given]
+        highest = highest_label([*train, *(given or [])], None if self.label_names else self.label_names_)
+        train, held_out = split_graphs(train, given, self.seed)
+        self.shape_ = data_shape(train, held_out, self.num_states, self.label_names_, self.task_names, highest)
         self.treatment_ = self._fit_treatment(train)
         self.classes_ = torch.arange(self.shape_.num_states).numpy()
         self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
@@ -275,7 +277,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         before = common_treatment(train)
         if before is not None and self.features in ("auto", before.name):
             return before
-        return fit_treatment(self.resolve_features(train), train)
+        seen = [training_nodes(graph) for graph in train]
+        return fit_treatment(self.resolve_features(seen), seen)
 
     # Saving
 

@@ -1,4 +1,4 @@
-"""Graphs on their way into a model: columns and labels as in training, and portions that fit into memory."""
+"""Graphs on their way into a model: splits by masks, columns and labels as in training, portions that fit into memory."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,9 +7,36 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.errors import GraphError
+from accord.graphs import TEST_MASK, TRAIN_MASK, VAL_MASK, has_labels, labels_within
+from accord.learning import hold_out
 
 PORTION_NUMBERS = 2**25  # entries of edge tables solved at once; the sweeps hold a few times as much
 SHOWN_NAMES = 8
+
+
+def split_graphs(graphs: Sequence[Data], validation: Sequence[Data] | None, seed: int) -> tuple[list[Data], list[Data]]:
+    """Training and validation graphs, each with the labels that count there; masks of the graphs decide.
+
+    Args:
+        graphs: training graphs.
+        validation: validation graphs. None takes the labels in `val_mask` of the training graphs; without such
+            labels, a fifth of the training graphs (or of a single one's training labels) is held out.
+        seed: of what is held out.
+    """
+    train = [labels_within(graph, TRAIN_MASK, f"NodeClassifier.fit: graph {n}") for n, graph in enumerate(graphs)]
+    if validation is None:
+        held_out = [labels_within(graph, VAL_MASK, "NodeClassifier.fit") for graph in graphs if VAL_MASK in graph]
+        held_out = [graph for graph in held_out if has_labels(graph)]
+        # A graph whose masks leave no training label would only take time.
+        train = [graph for graph in train if has_labels(graph) or TRAIN_MASK not in graph] or train
+        return (train, held_out) if held_out else hold_out(train, seed)
+    where = "NodeClassifier.fit: validation graph"
+    return train, [labels_within(graph, VAL_MASK, f"{where} {n}") for n, graph in enumerate(validation)]
+
+
+def scored_labels(graph: Data, where: str) -> Data:
+    """The graph with the labels that scores count: those in `test_mask`, or outside its other masks."""
+    return labels_within(graph, TEST_MASK, f"NodeClassifier.{where}")
 
 
 def in_order(graph: Data, names: Sequence[str] | None) -> Data:
@@ -37,6 +64,12 @@ def find_label_names(graphs: Sequence[Data]) -> list[str] | None:
     """The names of labels that graphs carry (`Data.label_names`), sorted; None where none carries any."""
     found = {str(name) for graph in graphs for name in graph.get("label_names") or ()}
     return sorted(found) if found else None
+
+
+def highest_label(graphs: Sequence[Data], names: Sequence[str] | None) -> int:
+    """The highest state that labels of graphs have, or that a name which graphs carry stands for; -1 without labels."""
+    labels = [int(graph.y.max()) for graph in graphs if graph.y is not None and graph.y.numel()]
+    return max([*labels, -1 if names is None else len(names) - 1], default=-1)
 
 
 def with_states(graph: Data, names: Sequence[str] | None) -> Data:

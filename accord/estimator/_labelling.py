@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from accord.errors import ConvergenceWarning, GraphError, InputError
 from accord.estimator._checks import check_graph, check_graphs, check_truth
-from accord.estimator._inputs import in_order, portions, with_states
+from accord.estimator._inputs import in_order, portions, scored_labels, with_states
 from accord.evaluation import NODE, Answers, metric_for
 from accord.graphs import FeatureTreatment, GraphBatch
 from accord.inference import Beliefs
@@ -52,9 +52,10 @@ class Labelling:
     def answers(self, graphs: Sequence[Data]) -> Answers:
         """What each part of the model says about graphs: node network, edge network, and the joint labels.
 
-        Each network runs once a graph. Labels of the graphs, if they have any, come along as the truth.
+        Each network runs once a graph. Labels of the graphs, if they have any, come along as the truth; of a graph
+        with a `test_mask`, the labels in it.
         """
-        graphs = [with_states(graph, self._names()) for graph in check_graphs(graphs, "answers")]
+        graphs = self._with_truth(graphs, "answers")
         pieces = [self.model_.answers(batch) for batch in self._batches(graphs)]
         whole = GraphBatch.collate(graphs)
         if whole.y is not None:
@@ -70,15 +71,21 @@ class Labelling:
         )
 
     def score(self, graphs: Sequence[Data], level: str | None = None) -> float:
-        """Share of nodes that are right, or at level "graph" of graphs with every node right; tasks are averaged."""
+        """Share of nodes that are right, or at level "graph" of graphs with every node right; tasks are averaged.
+
+        Of a graph with a `test_mask`, only the nodes in it count; of a graph with other masks, the nodes outside them.
+        """
         metric = metric_for(self.level if level is None else level)
-        graphs = [with_states(graph, self._names()) for graph in check_graphs(graphs, "score")]
+        graphs = self._with_truth(graphs, "score")
         labels = [self.model_.labels(batch).cpu() for batch in self._batches(graphs)]
         whole = GraphBatch.collate(graphs)
         check_truth(whole, self.shape_, "score")
         assert whole.y is not None
         if not bool((whole.y >= 0).any()):
-            raise GraphError("NodeClassifier.score: every label of these graphs is missing (-1).")
+            raise GraphError(
+                "NodeClassifier.score: every label of these graphs is missing (-1), or outside their test_mask. Give "
+                "graphs with labels to compare with."
+            )
         scores = metric(torch.cat(labels, 1), self.replicas_.targets(whole.y), whole.topology)
         return float(scores.nanmean())  # a task without any label does not count
 
@@ -110,6 +117,11 @@ class Labelling:
         self._check_fitted()
         each = self.ensemble * self.shape_.num_tasks * self.shape_.num_states**2
         return (self.collate(portion) for portion in portions(graphs, each))
+
+    def _with_truth(self, graphs: Sequence[Data], where: str) -> list[Data]:
+        """The graphs with the labels that predictions are compared with, numbered as in training."""
+        named = [with_states(graph, self._names()) for graph in check_graphs(graphs, where)]
+        return [scored_labels(graph, where) for graph in named]
 
     def _names(self) -> list[str] | None:
         self._check_fitted()

@@ -15,10 +15,24 @@ from accord.graphs._features import (
     treatment_of,
 )
 from accord.graphs._fingerprint import fingerprint_graphs
+from accord.graphs._masks import (
+    MASKS,
+    TEST_MASK,
+    TRAIN_MASK,
+    VAL_MASK,
+    has_labels,
+    have_mask,
+    labels_within,
+    training_nodes,
+)
 from accord.graphs._topology import Arcs, Topology, graph_topology, topology
 
 __all__ = [
+    "MASKS",
+    "TEST_MASK",
+    "TRAIN_MASK",
     "TREATMENTS",
+    "VAL_MASK",
     "Arcs",
     "FeatureTreatment",
     "GraphBatch",
@@ -30,7 +44,11 @@ __all__ = [
     "fingerprint_graphs",
     "fit_treatment",
     "graph_topology",
+    "has_labels",
+    "have_mask",
+    "labels_within",
     "scale_ratio",
     "topology",
+    "training_nodes",
     "treatment_of",
 ]

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from accord.errors import GraphError, InputTypeError
 from accord.graphs._checks import MAX_NODES, check_edge_index, check_integer
+from accord.graphs._masks import MASKS
 from accord.graphs._topology import count_nodes
 
 
@@ -138,11 +139,11 @@ def _cut(data: Data, nodes: Tensor, where: str) -> list[Data]:
 
 
 def _slice(data: Data, members: Tensor, edge_index: Tensor, columns: Tensor) -> Data:
-    """One ego network with the features, labels and edge attributes of its part of `data`."""
+    """One ego network with the features, labels, edge attributes and masks of its part of `data`."""
     device = data.edge_index.device if data.edge_index is not None else members.device
     ego = Data(edge_index=edge_index.to(device))
-    for key, index in (("x", members), ("y", members), ("edge_attr", columns)):
-        values = getattr(data, key)
+    for key, index in (("x", members), ("y", members), ("edge_attr", columns), *((mask, members) for mask in MASKS)):
+        values = data.get(key)
         if values is not None:
             # values[index] would start all threads for a few rows, and stall when cores are busy.
             ego[key] = values.index_select(0, index.to(values.device))
@@ -169,8 +170,9 @@ def _check_graph(data: object, where: str) -> tuple[int, Tensor]:
         ("x", num_nodes, "nodes"),
         ("y", num_nodes, "nodes"),
         ("edge_attr", int(edge_index.shape[1]), "columns of the edge_index"),
+        *((mask, num_nodes, "nodes") for mask in MASKS),
     ):
-        values = getattr(data, key)
+        values = data.get(key)
         if values is not None and (not isinstance(values, Tensor) or values.dim() == 0 or len(values) != count):
             shape = list(values.shape) if isinstance(values, Tensor) else type(values).__name__
             raise GraphError(

@@ -6,15 +6,16 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord._files import fingerprint
+from accord.graphs._masks import MASKS
 
 
 def fingerprint_graphs(graphs: Sequence[Data]) -> str:
-    """A code for features, edges, labels and edge attributes of graphs; it changes if any number does."""
+    """A code for features, edges, labels, edge attributes and masks of graphs; it changes if any number does."""
     return fingerprint(part for graph in graphs for part in _parts(graph))
 
 
 def _parts(graph: Data) -> Iterator[bytes | str]:
-    for key in ("x", "edge_index", "y", "edge_attr"):
+    for key in ("x", "edge_index", "y", "edge_attr", *MASKS):
         value = graph.get(key)
         if isinstance(value, Tensor):
             yield f"{key} {list(value.shape)} {value.dtype}"

@@ -7,22 +7,30 @@ import torch
 from torch_geometric.data import Data
 
 from accord.errors import GraphError
-from accord.graphs import GraphBatch
+from accord.graphs import GraphBatch, has_labels
 
 HELD_OUT_SHARE = 0.2
 Batches = Callable[[int], Iterator[tuple[GraphBatch, bool]]]  # epoch -> batches, each with whether it is a fixed one
 
 
 def hold_out(graphs: Sequence[Data], seed: int) -> tuple[list[Data], list[Data]]:
-    """Split into training and validation: a fifth of the graphs, or of a single graph's labelled nodes."""
+    """Split into training and validation: a fifth of the labelled graphs, or of a single one's labelled nodes.
+
+    Graphs without labels stay among the training graphs.
+    """
     generator = torch.Generator().manual_seed(seed)
-    if len(graphs) > 1:
-        order = torch.randperm(len(graphs), generator=generator).tolist()
-        count = max(1, math.floor(HELD_OUT_SHARE * len(graphs)))
-        return [graphs[i] for i in sorted(order[count:])], [graphs[i] for i in sorted(order[:count])]
-    graph = graphs[0]
-    if graph.y is None:
-        raise GraphError("hold_out: the training graph has no labels `y`.")
+    labelled = [number for number, graph in enumerate(graphs) if has_labels(graph)]
+    if len(labelled) > 1:
+        order = [labelled[i] for i in torch.randperm(len(labelled), generator=generator).tolist()]
+        held_out = set(order[: max(1, math.floor(HELD_OUT_SHARE * len(labelled)))])
+        parts = [graph for i, graph in enumerate(graphs) if i not in held_out], [graphs[i] for i in sorted(held_out)]
+        return parts
+    if not labelled:
+        raise GraphError(
+            "hold_out: the training graphs have no labels `y`. Set them; if there is a train_mask, it must select some."
+        )
+    graph = graphs[labelled[0]]
+    others = [other for other in graphs if other is not graph]
     rows = graph.y if graph.y.dim() == 2 else graph.y[:, None]
     known = (rows >= 0).any(1).nonzero().flatten()
     if known.numel() < 2:
@@ -34,7 +42,7 @@ def hold_out(graphs: Sequence[Data], seed: int) -> tuple[list[Data], list[Data]]
     # The same graph twice; each copy has only its own labels.
     train.y = graph.y.masked_fill(held if graph.y.dim() == 1 else held[:, None], -1)
     validation.y = graph.y.masked_fill(~held if graph.y.dim() == 1 else ~held[:, None], -1)
-    return [train], [validation]
+    return [train, *others], [validation]
 
 
 def training_batches(train: Sequence[Data], size: int | None, place: Callable[[GraphBatch], GraphBatch]) -> Batches:

@@ -1,4 +1,4 @@
-"""Graphs on their way into a model: splits by masks, columns and labels as in training, portions that fit into memory."""
+"""Graphs on their way into a model: splits by masks, columns and labels as in training, portions that fit memory."""
 
 from collections.abc import Iterator, Sequence
 

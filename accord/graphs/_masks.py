@@ -1,4 +1,4 @@
-"""Masks of nodes: which labels of a graph are for training, for validation and for testing, as PyG's data sets mark them."""
+"""Masks of nodes, as PyG's data sets have them: which labels are for training, for validation and for testing."""
 
 import copy
 from collections.abc import Sequence

@@ -33,7 +33,7 @@ from accord.datasets import Benchmark, DigitsBenchmark
 from accord.estimator import NodeClassifier
 from accord.evaluation import Scores, choose_cases, node_ids, reliability, score_answers, unseen_nodes
 from accord.experiments import provenance
-from accord.graphs import fingerprint_graphs, scale_ratio
+from accord.graphs import TEST_MASK, VAL_MASK, fingerprint_graphs, has_labels, have_mask, labels_within, scale_ratio
 from accord.methods import recipe_to_config
 
 WIDE_SCALE = 100.0  # ratio of spreads from which features of one scale hide those of another
@@ -97,7 +97,8 @@ def show_run(run: Run, console: Console) -> None:
     with reading(run.path):
         results = run.read(RESULTS_FILE)
         if "test" in results:
-            title = f"{run.config['data']['name']}, {run.config['data']['graphs']['test']} test graphs"
+            count = run.config["data"]["graphs"]["test"]
+            title = f"{run.config['data']['name']}, {f'{count} test graphs' if count else 'nodes in test_mask'}"
             console.print(score_table(results["test"], title, results["titles"]))
     console.print(f"Report: {run.path / REPORT_FILE}", soft_wrap=True, markup=False)
 
@@ -162,8 +163,8 @@ def train(model: NodeClassifier, data: Benchmark, run: Run, console: Console) ->
 def evaluate_once(model: NodeClassifier, data: Benchmark, run: Run, extra: ExtraRows | None = None) -> dict[str, Any]:
     """The content of results.json; this is the only place where a run reads test labels."""
     chosen = {name: [_rounded(value) for value in values] for name, values in model.choice_.items()}
-    test = data.test
-    if not any(graph.y is not None and bool((graph.y >= 0).any()) for graph in test):
+    test = data.test or [graph for graph in data.train if have_mask([graph], TEST_MASK)]
+    if not any(has_labels(labels_within(graph, TEST_MASK, "test graphs")) for graph in test):
         return {"chosen": chosen}
     answers = model.answers(test)
     assert answers.truth is not None
@@ -194,7 +195,9 @@ def _announce(data: Benchmark, model: NodeClassifier, run: Run, console: Console
         f"[bold]{escape(data.name)}[/]: {counts}; "
         f"{data.num_features} features, {data.num_states} states; {model.method} with {kinds}"
     )
-    if not data.val:
+    if not data.val and have_mask(data.train, VAL_MASK):
+        console.print("[dim]There is no val/: the labels in val_mask of the training graphs are validation data.[/]")
+    elif not data.val:
         console.print("[dim]There is no val/: a fifth of the training data is held out as validation data.[/]")
     untreated = model.benchmark is None and model.resolve_features(data.train) == "raw"
     if untreated and scale_ratio(data.train) > WIDE_SCALE:

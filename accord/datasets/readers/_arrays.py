@@ -10,8 +10,9 @@ from accord.datasets._archives import read_archive
 from accord.datasets._sparse import SPARSE_ARRAYS, SPARSE_VALUES, dense_rows
 from accord.datasets.readers._raw import RawGraph, check_label_text
 from accord.errors import GraphError
+from accord.graphs import MASKS
 
-GRAPH_ARRAYS = ("x", "edge_index", "y", "edge_attr", "node_id")
+GRAPH_ARRAYS = ("x", "edge_index", "y", "edge_attr", "node_id", *MASKS)
 FEATURE_NAMES = "feature_names"
 REMEDY = "Write it with numpy.savez; text needs dtype=str, not object."
 
@@ -60,6 +61,7 @@ def assemble(path: Path, arrays: Mapping[str, np.ndarray], held: Sequence[str], 
         edge_attr=attributes,
         node_id=whole_array(path, "node_id", arrays["node_id"]) if "node_id" in arrays else None,
         feature_names=feature_names,
+        masks={name: arrays[name] for name in MASKS if name in arrays},
     )
 
 

@@ -19,11 +19,11 @@ def read_graph(path: str | Path, label_names: Sequence[str] | None = None, with_
     """Read one graph.
 
     `.npz`: arrays `x` [nodes, features] (or CSR: `x_indptr`, `x_indices`, `x_shape`, `x_data`), `edge_index`
-    [2, edges]; optional `y` [nodes] or [nodes, tasks], `edge_attr` [edges, attributes], `node_id` [nodes] and
-    `feature_names` [features].
+    [2, edges]; optional `y` [nodes] or [nodes, tasks], `edge_attr` [edges, attributes], `node_id` [nodes],
+    `feature_names` [features], and `train_mask`, `val_mask`, `test_mask` [nodes], which say what labels are for.
     `.json`: an object with the same keys and nested lists; null is a missing label.
     A folder: `nodes.csv` with `id`, feature columns, and `label` (or `label_*` for several tasks); `edges.csv` with
-    `source`, `target`, and attribute columns. An empty label is a missing label.
+    `source`, `target`, and attribute columns. An empty label is a missing label. Masks are columns of 0 and 1.
 
     Numbers are plain decimals in the range of float32. Equal places of a CSR matrix are added, as SciPy does.
 

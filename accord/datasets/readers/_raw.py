@@ -3,8 +3,8 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +36,7 @@ class RawGraph:
     node_names: Sequence[str] | None = None  # names of the nodes
     task_names: Sequence[str] | None = None  # names of the columns of labels
     lines: Sequence[int] | None = None  # line of each node in the file
+    masks: Mapping[str, np.ndarray] = field(default_factory=dict)  # by name: [nodes], 0 and 1 or True and False
 
     def place(self, node: int) -> str:
         """Where a node stands in the file, for error messages."""
@@ -59,6 +60,8 @@ class RawGraph:
         if self.node_id is not None:
             self._check_rows(self.node_id, "node_id")
             data.node_id = torch.from_numpy(self.node_id)
+        for name, values in self.masks.items():
+            data[name] = torch.from_numpy(self._mask(name, values))
         if self.feature_names is not None:
             data.feature_names = check_feature_names(self.feature_names, x.shape[1], where)
         if self.node_names is not None:
@@ -89,6 +92,22 @@ class RawGraph:
             f"{self.place(node)}: the label {states!r} is unknown. Known from training: {known}. Correct the name, or "
             "leave the label empty."
         )
+
+    def _mask(self, name: str, values: np.ndarray) -> np.ndarray:
+        """True or False for each node; 0 and 1 stand for them."""
+        if values.ndim == 2:
+            raise GraphError(
+                f"{self.path}: {name} holds {values.shape[1]} splits. Write the file with one of them: {name}[:, 0], "
+                "and the same for the other masks."
+            )
+        self._check_rows(values, name)
+        bad = np.flatnonzero((values != 0) & (values != 1)) if values.dtype.kind in "biuf" else np.arange(1)
+        if len(bad) and len(values):
+            raise GraphError(
+                f"{self.place(int(bad[0]))}: {name} is {values[bad[0]]!s:.{SHOWN_CHARACTERS}}, but 0 or 1 (or true or "
+                "false) is needed. Correct it."
+            )
+        return np.asarray(values == 1)
 
     def _edge_attributes(self, columns: int) -> np.ndarray:
         assert self.edge_attr is not None

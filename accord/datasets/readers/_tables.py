@@ -12,9 +12,10 @@ import numpy as np
 from accord.datasets._sources import check_text_file
 from accord.datasets.readers._raw import NOT_IN_NUMBERS, RawGraph, check_label_text, first_repeated, parse_number
 from accord.errors import DataNotFoundError, GraphError
+from accord.graphs import MASKS
 
 NODES_FILE, EDGES_FILE = "nodes.csv", "edges.csv"
-NODE_COLUMNS = ("id", "node_id", "label")  # columns of nodes.csv that are not features
+NODE_COLUMNS = ("id", "node_id", "label", *MASKS)  # columns of nodes.csv that are not features
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,100}")  # int() also reads 1_0 and digits of other scripts
 MAX_FEATURE = float(np.finfo(np.float32).max)
 LABEL_PREFIX = "label_"  # columns with this prefix are labels, one for each task
@@ -75,7 +76,7 @@ def is_table_folder(path: Path) -> bool:
 
 
 def read_tables(folder: Path) -> RawGraph:
-    """Read nodes.csv (id, label or label_*, node_id, features) and edges.csv (source, target, attributes)."""
+    """Read nodes.csv (id, label or label_*, node_id, masks, features) and edges.csv (source, target, attributes)."""
     nodes = read_table(folder / NODES_FILE, ["id"])
     edges = read_table(folder / EDGES_FILE, ["source", "target"])
     names = nodes.column("id")
@@ -99,6 +100,7 @@ def read_tables(folder: Path) -> RawGraph:
         node_names=names,
         task_names=[name.removeprefix(LABEL_PREFIX) for name in label_columns] if len(label_columns) > 1 else None,
         lines=nodes.lines,
+        masks={name: _whole(nodes, name) for name in MASKS if name in nodes.header},
     )
 
 

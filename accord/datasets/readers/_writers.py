@@ -15,6 +15,7 @@ from accord.datasets.readers._graphs import FORMS
 from accord.datasets.readers._raw import check_feature_names, check_label_text
 from accord.datasets.readers._tables import EDGES_FILE, LABEL_PREFIX, NODES_FILE, is_feature_column
 from accord.errors import GraphError
+from accord.graphs import MASKS
 from accord.graphs._checks import check_integer, check_tensor
 
 
@@ -22,7 +23,8 @@ def write_graph(graph: Data, path: str | Path, label_names: Sequence[str] | None
     """Write one graph: `.npz`, `.json`, or (no suffix) a folder with nodes.csv and edges.csv.
 
     Args:
-        graph: with `x` and `edge_index`; `y`, `edge_attr`, `node_id` and `feature_names` are written if present.
+        graph: with `x` and `edge_index`; `y`, `edge_attr`, `node_id`, masks and `feature_names` are written if
+            present.
         path: its suffix decides the form.
         label_names: written in place of the state numbers.
     """
@@ -84,6 +86,7 @@ def _write_tables(
     columns: dict[str, list[Any]] = {"id": list(range(len(x)))}
     if "node_id" in arrays:
         columns["node_id"] = arrays["node_id"].tolist()
+    columns |= {name: arrays[name].int().tolist() for name in MASKS if name in arrays}
     if labels is not None:
         cells = np.where(labels == -1, "", labels.astype(np.str_)) if labels.dtype.kind != "U" else labels
         tasks = (

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import torch
-from command_line import QUICK, call, make_data, refused
+from command_line import NAMES, QUICK, call, make_data, make_graph, refused
 
 from accord.app import progress
 from accord.app.commands import fit
@@ -322,3 +322,20 @@ def test_an_ensemble_that_is_refitted_says_so_and_predicts(data_folder, tmp_path
     config = json.loads((run / "config.json").read_text())
     assert (config["settings"]["ensemble"], config["settings"]["refit"]) == (2, True)
     assert call("fit", data_folder, "--ensemble", "2", "--refit", *QUICK, "--run", run).exit_code == 0  # is finished
+
+
+def test_masks_of_one_graph_take_the_place_of_folders(tmp_path):
+    """A data folder with a single masked graph: scores count its test_mask, in `fit` and in `evaluate`."""
+    whole = make_graph(0, num_nodes=60)
+    part = torch.arange(60) % 3
+    whole.train_mask, whole.val_mask, whole.test_mask = (part == number for number in range(3))
+    del whole.node_id
+    write_graph(whole, tmp_path / "data" / "train" / "g.npz", NAMES)
+    done = call("fit", tmp_path / "data", "--run", tmp_path / "run", *QUICK)
+    assert "labels in val_mask" in done.stderr and "nodes in test_mask" in done.stdout
+    model = NodeClassifier.load(tmp_path / "run")
+    right = (model.predict(whole) == whole.y)[whole.test_mask].double().mean()
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert results["test"]["spn"]["node_accuracy"] == pytest.approx(float(right), abs=1e-6)
+    scores = call("evaluate", tmp_path / "run", tmp_path / "data", "--split", "train").stdout
+    assert f"{100 * float(right):.1f} %" in scores

@@ -90,3 +90,26 @@ def test_the_error_names_the_file_and_the_mistake(tmp_path, case):
 def test_an_empty_folder_is_an_error(tmp_path):
     with pytest.raises(DataNotFoundError, match="the folder is empty. Put graphs into it"):
         read_graphs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([[1, 0], [0, 1], [0, 0]], r"train_mask holds 2 splits.*train_mask\[:, 0\]"),
+        ([1, 0], r"train_mask have shape \[2\], but one entry for each of 3 nodes"),
+        ([0, 1, 2], "node 2: train_mask is 2, but 0 or 1"),
+        (["a", "b", "c"], "train_mask is a, but 0 or 1"),
+    ],
+)
+def test_masks_that_cannot_be_used_are_refused(tmp_path, value, message):
+    with pytest.raises(GraphError, match=message):
+        read_graph(write_npz(tmp_path / "g.npz", train_mask=np.array(value)))
+
+
+def test_a_mask_column_is_not_a_feature(tmp_path):
+    folder = write_tables(tmp_path / "t", nodes="id,label,train_mask,a,b\nu,cat,1,0,1\nv,dog,0,2,3\nw,,0,4,5.5\n")
+    found = read_graph(folder)
+    assert found.feature_names == ["a", "b"] and found.train_mask.tolist() == [True, False, False]
+    write_tables(tmp_path / "t", nodes="id,label,train_mask,a,b\nu,cat,yes,0,1\nv,dog,0,2,3\nw,,0,4,5.5\n")
+    with pytest.raises(GraphError, match="line 2: column 'train_mask' holds 'yes'"):
+        read_graph(folder)

@@ -22,6 +22,16 @@ def test_a_written_graph_is_read_back(tmp_path, name, y):
 
 
 @pytest.mark.parametrize("name", ["g.npz", "g.json", "g"])
+def test_masks_are_written_and_read_back(tmp_path, name):
+    before = graph((0, 1, -1), train_mask=torch.tensor([True, False, False]), test_mask=torch.tensor([False, True, False]))
+    write_graph(before, tmp_path / name)
+    after = read_graph(tmp_path / name)
+    assert after.x.shape == before.x.shape and "val_mask" not in after
+    for key in ("train_mask", "test_mask"):
+        assert after[key].dtype == torch.bool and torch.equal(before[key], after[key])
+
+
+@pytest.mark.parametrize("name", ["g.npz", "g.json", "g"])
 def test_label_names_are_written_and_read_as_sorted_states(tmp_path, name):
     write_graph(graph((0, 2, -1)), tmp_path / name, label_names=["pear", "quince", "apple"])
     after = read_graph(tmp_path / name)

@@ -62,16 +62,20 @@ def check_graph(graph: object, where: str) -> Data:
 
 def check_graphs(graphs: object, where: str) -> list[Data]:
     """A list of plain graphs; a single one counts as a list of one, a PyG `Batch` as the graphs it is made of."""
-    if isinstance(graphs, Data):
-        graphs = [graphs]
+    checked = check_list([graphs] if isinstance(graphs, Data) else graphs, where)
+    if not checked:
+        raise GraphError(f"NodeClassifier.{where}: the list of graphs is empty.")
+    return [part for graph in checked for part in _separate(graph, where)]
+
+
+def check_list(graphs: object, where: str) -> list[Data]:
+    """A list of graphs as it was given; it may be empty."""
     if not isinstance(graphs, Sequence) or isinstance(graphs, str):
         raise InputTypeError(
-            f"NodeClassifier.{where}: got a {type(graphs).__name__}; a list of torch_geometric.data.Data is needed."
+            f"NodeClassifier.{where}: got a {type(graphs).__name__}; a torch_geometric.data.Data or a list of them is "
+            "needed."
         )
-    if not graphs:
-        raise GraphError(f"NodeClassifier.{where}: the list of graphs is empty.")
-    checked = [check_graph(graph, where) for graph in graphs]
-    return [part for graph in checked for part in _separate(graph, where)]
+    return [check_graph(graph, where) for graph in graphs]
 
 
 def _separate(graph: Data, where: str) -> list[Data]:

@@ -113,7 +113,8 @@ def portions(graphs: Sequence[Data], numbers_per_edge: int) -> Iterator[list[Dat
             portion, size = [], 0
         portion.append(graph)
         size += numbers
-    yield portion
+    if portion:
+        yield portion
 
 
 def _listed(names: Sequence[str]) -> str:

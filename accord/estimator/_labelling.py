@@ -1,20 +1,24 @@
 """What a fitted `NodeClassifier` says about graphs: labels, probabilities, scores."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.errors import ConvergenceWarning, GraphError, InputError
-from accord.estimator._checks import check_graph, check_graphs, check_truth
+from accord.estimator._checks import check_graphs, check_list, check_truth
 from accord.estimator._inputs import in_order, portions, scored_labels, with_states
+from accord.estimator._thresholds import Thresholds, check_thresholds, labels_by_threshold
 from accord.evaluation import NODE, Answers, metric_for
 from accord.graphs import FeatureTreatment, GraphBatch
 from accord.inference import Beliefs
 from accord.learning import Replicas
 from accord.methods import FieldModel, Shape
+
+OneOrList = Any  # a tensor of one graph, or a list of tensors of a list; PyG has no types that would tell them apart
 
 
 class Labelling:
@@ -30,24 +34,39 @@ class Labelling:
     feature_names_: list[str] | None
     label_names_: list[str] | None
 
-    def predict(self, graph: Data) -> Tensor:
-        """Labels that fit together: [nodes], or [nodes, tasks]."""
-        batch = self.collate([check_graph(graph, "predict")])
-        return self._by_node(self.model_.labels(batch))
+    def predict(self, graph: Data | Sequence[Data], threshold: Thresholds | None = None) -> OneOrList:
+        """Labels that fit together: [nodes], or [nodes, tasks]; a list of graphs gives a list.
 
-    def predict_proba(self, graph: Data) -> Tensor:
-        """Marginal probabilities [nodes, states], or [nodes, tasks, states].
+        Args:
+            graph: a graph, or a list of graphs, which are solved in portions.
+            threshold: for rare states, e.g. {"fraud": 0.3}: a node gets the state if its marginal probability is at
+                least that, and never otherwise. The remaining states are labelled jointly, given these decisions. With
+                two states a number is the threshold of state 1, and labels no longer depend on each other.
+        """
+        limits = None if threshold is None else check_thresholds(threshold, self._states(), self.label_names_)
+
+        def labels(batch: GraphBatch) -> Tensor:
+            if not limits:
+                return self.model_.labels(batch)
+            return labels_by_threshold(self.model_, batch, self._marginals(batch, "predict").node.exp(), limits)
+
+        return self._of_each(graph, "predict", labels)
+
+    def predict_proba(self, graph: Data | Sequence[Data]) -> OneOrList:
+        """Marginal probabilities [nodes, states], or [nodes, tasks, states]; a list of graphs gives a list.
 
         The most likely state of a node by itself may differ from its label in the most likely joint labelling.
         """
-        return self._by_node(self._marginals(graph, "predict_proba").node.exp())
+        where = "predict_proba"
+        return self._of_each(graph, where, lambda batch: self._marginals(batch, where).node.exp())
 
-    def predict_edge_proba(self, graph: Data) -> Tensor:
-        """Probabilities of pairs [edges, states, states], or [edges, tasks, states, states].
+    def predict_edge_proba(self, graph: Data | Sequence[Data]) -> OneOrList:
+        """Probabilities of pairs [edges, states, states], or [edges, tasks, states, states]; a list gives a list.
 
         Edges are the columns of `accord.graphs.graph_topology(graph).edge_index`.
         """
-        return self._by_node(self._marginals(graph, "predict_edge_proba").edge.exp())
+        where = "predict_edge_proba"
+        return self._of_each(graph, where, lambda batch: self._marginals(batch, where).edge.exp(), of_edges=True)
 
     def answers(self, graphs: Sequence[Data]) -> Answers:
         """What each part of the model says about graphs: node network, edge network, and the joint labels.
@@ -127,19 +146,52 @@ class Labelling:
         self._check_fitted()
         return self.label_names_
 
+    def _states(self) -> int:
+        self._check_fitted()
+        return self.shape_.num_states
+
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise InputError("NodeClassifier: this model is not fitted yet. Call fit, or NodeClassifier.load.")
 
-    def _marginals(self, graph: Data, where: str) -> Beliefs:
-        batch = self.collate([check_graph(graph, where)])
+    def _of_each(
+        self,
+        graphs: Data | Sequence[Data],
+        where: str,
+        values_of: Callable[[GraphBatch], Tensor],
+        of_edges: bool = False,
+    ) -> OneOrList:
+        """Values of one graph, or of each graph of a list, which are solved in portions.
+
+        Args:
+            graphs: a graph or a list; a `Batch` counts as one graph.
+            where: the method, for messages.
+            values_of: gives values [tasks, nodes or edges, ...] of a batch.
+            of_edges: whether the values are of edges.
+        """
+        self._check_fitted()
+        if isinstance(graphs, Data):
+            return self._by_node(values_of(self.collate([graphs])))
+        found: list[Tensor] = []
+        each = self.shape_.num_tasks * self.shape_.num_states**2
+        for portion in portions(check_list(graphs, where), each):
+            batch = self.collate(portion)
+            values = self._by_node(values_of(batch))
+            sizes = torch.tensor([len(graph.x) for graph in portion])
+            if of_edges:
+                owner = torch.bucketize(batch.topology.edge_index[0].cpu(), sizes.cumsum(0), right=True)
+                sizes = torch.bincount(owner, minlength=len(portion))
+            found += values.split(sizes.tolist())
+        return found
+
+    def _marginals(self, batch: GraphBatch, where: str) -> Beliefs:
         beliefs = self.model_.beliefs(batch, "sum")
         if not bool(beliefs.converged.all()):
             warnings.warn(
                 f"NodeClassifier.{where}: belief propagation did not converge (last change of a log-message "
                 f"{float(beliefs.residual.max()):.1e}); the marginals are rough.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return beliefs
 

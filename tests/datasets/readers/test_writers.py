@@ -23,7 +23,9 @@ def test_a_written_graph_is_read_back(tmp_path, name, y):
 
 @pytest.mark.parametrize("name", ["g.npz", "g.json", "g"])
 def test_masks_are_written_and_read_back(tmp_path, name):
-    before = graph((0, 1, -1), train_mask=torch.tensor([True, False, False]), test_mask=torch.tensor([False, True, False]))
+    before = graph(
+        (0, 1, -1), train_mask=torch.tensor([True, False, False]), test_mask=torch.tensor([False, True, False])
+    )
     write_graph(before, tmp_path / name)
     after = read_graph(tmp_path / name)
     assert after.x.shape == before.x.shape and "val_mask" not in after

@@ -1,6 +1,7 @@
 """`NodeClassifier`: learn from labelled graphs, label new ones jointly, save and load."""
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from accord.errors import AccordError, InputError, OptionError
 from accord.estimator._automatic import (
     AUTO,
     fixed_encoders,
+    is_automatic,
     portfolio_for,
     recipe_for,
     treatment_for,
@@ -28,9 +30,11 @@ from accord.estimator._checks import (
     common_feature_names,
     data_shape,
 )
-from accord.estimator._inputs import find_label_names, highest_label, split_graphs, trainable, with_states
+from accord.estimator._inputs import find_label_names, highest_label, in_order, split_graphs, trainable, with_states
 from accord.estimator._labelling import Labelling
 from accord.estimator._saving import WEIGHTS, read_model, write_model
+from accord.estimator._start import check_shape, check_start, starting_weights
+from accord.estimator._weights import ClassWeight, check_class_weight, plain_weights, state_weights
 from accord.evaluation import check_level
 from accord.graphs import FeatureTreatment, GraphBatch, common_treatment, fit_treatment, training_nodes
 from accord.learning import RefinementOptions, Replicas, Report, TrainingRun
@@ -50,6 +54,8 @@ from accord.methods import (
     refit,
 )
 from accord.tuning import fit_portfolio
+
+SHOWN_CHARACTERS = 40  # of a parameter in a model's repr
 
 
 class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
@@ -86,6 +92,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             on nodes and edges is averaged, and one field is built of it.
         refit: after every choice is made, train again on training and validation graphs together, for as many updates
             as were chosen.
+        class_weight: weights of training labels: "balanced" (every state counts the same in total, task by task), a
+            list of numbers by state, or a dict by label name or state, where others weigh 1. Only their ratios count.
 
     Attributes:
         treatment_: the fitted treatment of features.
@@ -115,6 +123,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         symmetric: bool | str = AUTO,
         ensemble: int = 1,
         refit: bool = False,
+        class_weight: ClassWeight = None,
     ) -> None:
         self.method = method
         self.encoder = encoder
@@ -134,6 +143,14 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self.symmetric = symmetric
         self.ensemble = ensemble
         self.refit = refit
+        self.class_weight = class_weight
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Parameters that differ from their defaults, each in a few characters; scikit-learn gives the limit."""
+        defaults = inspect.signature(type(self).__init__).parameters
+        given = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
+        shown = [f"{name}={_shown(v)}" for name, v in given.items() if _shown(v) != repr(defaults[name].default)]
+        return f"{type(self).__name__}({', '.join(shown)})"[:N_CHAR_MAX]
 
     # What the parameters stand for
 
@@ -155,6 +172,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         )
         if self.refine and isinstance(recipe, SPNRecipe) and recipe.refinement is None:
             recipe = replace(recipe, refinement=RefinementOptions())
+        check_class_weight(self.class_weight, self.method, getattr(recipe, "refinement", None) is not None)
         training = replace(recipe.training, accelerator=self.accelerator)
         if self.max_epochs is not None:
             training = replace(training, max_epochs=self.max_epochs)
@@ -195,6 +213,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         validation: Sequence[Data] | None = None,
         folder: str | Path | None = None,
         report: Report | None = None,
+        *,
+        start: "NodeClassifier | None" = None,
     ) -> "NodeClassifier":
         """Learn from labelled graphs.
 
@@ -207,48 +227,75 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             folder: where to keep checkpoints; a run that was interrupted continues from there. It is locked: a second
                 process that trains in it is refused.
             report: called with a row of numbers at every evaluation on validation data.
+            start: a fitted or loaded model to go on from. Its weights, label names and treatment of features are
+                taken over. Method, networks, feature columns and labels must be the same. The result is never worse on
+                validation data than these weights.
 
         Gradients are recorded and weights are float32 whatever torch is set to (`torch.no_grad`, default type).
         """
         with usual_torch(), nullcontext() if folder is None else locked(Path(folder)):
-            return self._fit(graphs, validation, None if folder is None else Path(folder), report)
+            return self._fit(graphs, validation, None if folder is None else Path(folder), report, start)
 
     def _fit(
-        self, graphs: Sequence[Data], validation: Sequence[Data] | None, folder: Path | None, report: Report | None
+        self,
+        graphs: Sequence[Data],
+        validation: Sequence[Data] | None,
+        folder: Path | None,
+        report: Report | None,
+        start: "NodeClassifier | None",
     ) -> "NodeClassifier":
         train = check_graphs(graphs, "fit")
         self.recipe_ = self.resolve_recipe()
         GraphBatch.collate(train)  # refuses graphs that cannot be used before any labels are masked or held out
         given = None if validation is None else check_graphs(validation, "fit: validation")
-        self.feature_names_ = common_feature_names([*train, *(given or [])])
-        self.label_names_ = find_label_names(train) if self.label_names is None else list(self.label_names)
+        if given is not None:
+            GraphBatch.collate(given)
+        if start is not None:
+            check_start(start, self, self.recipe_)
+            train = [in_order(graph, start.feature_names_) for graph in train]
+            given = None if given is None else [in_order(graph, start.feature_names_) for graph in given]
+        self.feature_names_ = common_feature_names([*train, *(given or [])]) or (start and start.feature_names_)
+        names, states = (self.label_names, self.num_states) if start is None else _labels_of(start)
+        self.label_names_ = find_label_names(train) if names is None and start is None else _listed(names)
         train = [with_states(graph, self.label_names_) for graph in train]
         given = None if given is None else [with_states(graph, self.label_names_) for graph in given]
-        highest = highest_label([*train, *(given or [])], None if self.label_names else self.label_names_)
+        highest = highest_label([*train, *(given or [])], None if names else self.label_names_)
         train, held_out = split_graphs(train, given, self.seed)
-        self.shape_ = data_shape(train, held_out, self.num_states, self.label_names_, self.task_names, highest)
-        self.treatment_ = self._fit_treatment(train)
+        shape = data_shape(train, held_out, states, self.label_names_, self.task_names, highest)
+        if start is not None:
+            check_shape(start.shape_, shape)
+        self.shape_ = shape
+        self.treatment_ = self._fit_treatment(train) if start is None else start.treatment_
         self.classes_ = torch.arange(self.shape_.num_states).numpy()
         self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
         train, held_out = ([trainable(self.treatment_.apply(graph)) for graph in part] for part in (train, held_out))
-        run = TrainingRun(train, held_out, folder, report)
-        self._train(run)
+        weights = state_weights(self.class_weight, train, self.shape_, self.label_names_)
+        run = TrainingRun(train, held_out, folder, report, weights)
+        self._train(run, start)
         if self.refit:
             refit(self.model_, self._method(), run, self.shape_, self._members())
         return self
 
-    def _train(self, run: TrainingRun) -> None:
+    def _train(self, run: TrainingRun, start: "NodeClassifier | None") -> None:
         """Train the networks; of several candidates the best on validation data are kept."""
         parameters = self.get_params(deep=False)
+        if start is not None and is_automatic(parameters):
+            self.recipe_ = replace(start.recipe_, training=self.recipe_.training)  # its networks go on
         self.recipe_ = recipe_for(self.recipe_, parameters, run.train)
         portfolio = portfolio_for(self.recipe_, parameters, run.train)
         self.candidates_ = []
-        if not portfolio.is_choice:
-            self.recipe_ = with_direction(self.recipe_, portfolio)
+        if start is not None or not portfolio.is_choice:
+            self.recipe_ = with_direction(self.recipe_, portfolio) if start is None else self.recipe_
+            run = run if start is None else replace(run, start=self._weights_of(start))
             self.model_ = self._method().fit(run, self.shape_, self._members())
             return
         fitted = fit_portfolio(portfolio, self._method(), run, self.shape_, self._members())
         self.model_, self.recipe_, self.candidates_ = fitted.model, fitted.recipe, fitted.table
+
+    def _weights_of(self, start: "NodeClassifier") -> Mapping[str, Tensor]:
+        """Weights of another model's networks, if they have the sizes of this model's."""
+        with torch.device("meta"):  # sizes without memory
+            return starting_weights(start, self._method().build(self.shape_, self._members()))
 
     @property
     def directed_(self) -> bool:
@@ -300,6 +347,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             "choice": self.model_.choice(),
             "ensemble": self.ensemble,
             "refit": self.refit,
+            "class_weight": plain_weights(self.class_weight, self.shape_.num_states, self.label_names_),
         }
         write_model(Path(folder), self.model_.tensors() | fitted, config)
 
@@ -327,6 +375,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
                 task_names=config["labels"]["tasks"],
                 ensemble=config.get("ensemble", 1),
                 refit=config.get("refit", False),
+                class_weight=config.get("class_weight"),
             )
             with usual_torch():
                 loaded._restore(Path(folder), tensors, config)
@@ -359,6 +408,19 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         check_tensors(folder / WEIGHTS, tensors, needed)
         self.model_ = self._method().build(self.shape_, self._members())
         self.model_.load(tensors, config["choice"])
+
+
+def _shown(value: object) -> str:
+    """A parameter in a few characters."""
+    text = repr(value)
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    return f"{type(value).__name__}(...)" if not isinstance(value, str) else f"{text[:SHOWN_CHARACTERS]}..."
+
+
+def _labels_of(start: NodeClassifier) -> tuple[list[str] | None, int]:
+    """Names and number of the states of a fitted model."""
+    return start.label_names_, start.shape_.num_states
 
 
 def _listed(names: Sequence[str] | None) -> list[str] | None:

@@ -72,7 +72,7 @@ class CRF(Method):
             model.labels_of,
             {"loss": recipe.objective, "game": asdict(recipe.game)},
         )
-        train_stage(model.history, objective, replicas, recipe.training, run)
+        train_stage(model.history, objective, replicas, recipe.training, run, trained=model.begin(run))
         return model
 
 

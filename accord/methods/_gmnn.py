@@ -86,7 +86,7 @@ class GMNN(Method):
     def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> GMNNModel:
         """Train the inference network, then for `rounds` rounds the label network and the inference network in turn."""
         model, recipe, level = self.build(shape, replicas), self.recipe, self.level
-        node, label = model.parts["node"], model.parts["label"]
+        begun, node, label = model.begin(run), model.parts["node"], model.parts["label"]
         steps: list[tuple[str, Objective]] = [("inference", NodeObjective(node, recipe.node, level))]
         for number in range(1, recipe.rounds + 1):
             steps.append((f"label-{number}", LabelObjective(label, node, recipe.label, level)))
@@ -98,7 +98,7 @@ class GMNN(Method):
                 replicas,
                 recipe.training,
                 run.stage(name),
-                trained=number > 1,  # each network has been trained once by then
+                trained=begun or number > 1,  # each network has been trained once by then
             )
             model.to(device)
         held_out = GraphBatch.collate(run.validation).to(device, torch.float32)

@@ -43,5 +43,6 @@ class GNN(Method):
     def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> GNNModel:
         """Train, and keep the parameters that are best on validation data."""
         model = self.build(shape, replicas)
-        train_stage(model.history, self.objective(model), replicas, self.recipe.training, run, kept=model.kept)
+        begun = model.begin(run)
+        train_stage(model.history, self.objective(model), replicas, self.recipe.training, run, begun, model.kept)
         return model

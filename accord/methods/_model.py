@@ -128,6 +128,16 @@ class FieldModel(ABC):
         return {f"{part}/{name}": value for part in self.parts for name, value in learned(self.parts[part]).items()}
 
     @torch.no_grad()
+    def begin(self, run: TrainingRun) -> bool:
+        """Take over the weights that a run goes on from; return whether there are any."""
+        if run.start is None:
+            return False
+        for part, network in self.parts.items():
+            for name, value in learned(network).items():
+                value.copy_(run.start[f"{part}/{name}"])
+        return True
+
+    @torch.no_grad()
     def load(self, tensors: Mapping[str, Tensor], choice: Mapping[str, Sequence[Any]]) -> None:
         """Take over weights that `tensors` returned and a choice that `choice` returned."""
         sizes = [{name: len(values) for name, values in one.items()} for one in (self.choice(), choice)]

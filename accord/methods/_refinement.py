@@ -50,5 +50,5 @@ def refine(model: "ProxyModel", recipe: SPNRecipe, level: str, run: TrainingRun,
         replicas,
         replace(recipe.training, max_epochs=options.max_epochs),
         run.stage(STAGE),
-        trained=recipe.training.max_epochs > 0,
+        trained=recipe.training.max_epochs > 0 or run.start is not None,
     )

@@ -91,8 +91,10 @@ class StructuredProxyNetwork(Method):
     def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> ProxyModel:
         """Train; keep the best networks and choose their combination on validation data."""
         model, recipe = self.build(shape, replicas), self.recipe
-        device = train_stage(model.history, self.objective(model), replicas, recipe.training, run, kept=model.kept)
-        if recipe.training.max_epochs:  # predictions of untrained networks are nothing to choose by
+        begun = model.begin(run)
+        objective = self.objective(model)
+        device = train_stage(model.history, objective, replicas, recipe.training, run, begun, model.kept)
+        if recipe.training.max_epochs or begun:  # predictions of untrained networks are nothing to choose by
             with determinism(recipe.training.deterministic), kept_memory(device):
                 held_out = GraphBatch.collate(run.validation).to(device, torch.float32)
                 model.chosen = self.choose(model, held_out, replicas)

@@ -24,7 +24,12 @@ BLOCK_NUMBERS = 2**20  # numbers computed at once; they fit into a CPU's cache
 
 
 def network_edge_loss(
-    part: EdgePart, batch: GraphBatch, targets: Tensor, noise: Noise | None, smoothing: float = 0.0
+    part: EdgePart,
+    batch: GraphBatch,
+    targets: Tensor,
+    noise: Noise | None,
+    smoothing: float = 0.0,
+    weights: Tensor | None = None,
 ) -> Tensor:
     """`edge_loss` of an edge network [R], fused where its scorer allows it.
 
@@ -34,16 +39,23 @@ def network_edge_loss(
         targets: [R or 1, nodes].
         noise: randomness of a training step.
         smoothing: share of the target spread evenly over all pairs.
+        weights: [R, states, states], of each pair of labels; None for equal weights.
     """
     hidden = part.encoder(batch, noise)
     tables = part.scorer.node_tables(hidden, noise)
     if tables is None:
-        return edge_loss(part.scorer(hidden, batch, noise), targets, batch.topology, smoothing)
-    return split_edge_loss(*tables, targets, batch, smoothing)
+        return edge_loss(part.scorer(hidden, batch, noise), targets, batch.topology, smoothing, weights)
+    return split_edge_loss(*tables, targets, batch, smoothing, weights)
 
 
 def split_edge_loss(
-    at_source: Tensor, at_target: Tensor, shared: Tensor, targets: Tensor, batch: GraphBatch, smoothing: float = 0.0
+    at_source: Tensor,
+    at_target: Tensor,
+    shared: Tensor,
+    targets: Tensor,
+    batch: GraphBatch,
+    smoothing: float = 0.0,
+    weights: Tensor | None = None,
 ) -> Tensor:
     """`edge_loss` of the scores at_source[s] + at_target[t] + shared.
 
@@ -54,9 +66,11 @@ def split_edge_loss(
         targets: [R or 1, nodes].
         batch: the graphs.
         smoothing: share of the target spread evenly over all pairs.
+        weights: [R, states, states], of each pair of labels; None for equal weights.
     """
+    pair_weights = None if weights is None else weights.flatten(-2)
     loss: Tensor = _SplitEdgeLoss.apply(  # type: ignore[no-untyped-call]
-        at_source.flatten(-2), at_target.flatten(-2), shared.flatten(-2), targets, batch, smoothing
+        at_source.flatten(-2), at_target.flatten(-2), shared.flatten(-2), targets, batch, smoothing, pair_weights
     )
     return loss
 
@@ -75,11 +89,18 @@ def incidence(batch: GraphBatch) -> Incidence:
 
 
 def plain_sums(
-    at_source: Tensor, at_target: Tensor, shared: Tensor, targets: Tensor, edge_index: Tensor, smoothing: float
+    at_source: Tensor,
+    at_target: Tensor,
+    shared: Tensor,
+    targets: Tensor,
+    edge_index: Tensor,
+    smoothing: float,
+    weights: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sum of the edges' losses [R], how many count [R], and gradients at the ends' tables [nodes, R, pairs].
 
-    The axis of pairs comes first: a softmax over a leading axis processes whole rows of replicas at a time.
+    The axis of pairs comes first: a softmax over a leading axis processes whole rows of replicas at a time. Weights
+    [R, pairs] multiply losses and gradients, not the counts.
     """
     first, second, both = at_source.permute(2, 0, 1), at_target.permute(2, 0, 1), shared.t()[:, None, :]
     first, second, labels = first.contiguous(), second.contiguous(), targets.t().contiguous()
@@ -94,11 +115,12 @@ def plain_sums(
         log_probabilities = scores.log_softmax(0)
         picked = (1 - smoothing) * log_probabilities.gather(0, label)[0]
         picked = picked + smoothing * log_probabilities.mean(0) if smoothing else picked
-        total -= (picked * known).sum(0)
         count += known.sum(0)
+        factor = known if weights is None else known * weights.t().to(picked).gather(0, label[0])
+        total -= (picked * factor).sum(0)
         gradient = log_probabilities.exp_()
         gradient.scatter_add_(0, label, gradient.new_full(label.shape, smoothing - 1.0))
-        gradient = gradient.sub_(smoothing / pairs).mul_(known)
+        gradient = gradient.sub_(smoothing / pairs).mul_(factor)
         to_first.index_add_(1, source, gradient)
         to_second.index_add_(1, target, gradient)
     return total, count, to_first.permute(1, 2, 0), to_second.permute(1, 2, 0)
@@ -120,14 +142,16 @@ class _SplitEdgeLoss(Function):
         targets: Tensor,
         batch: GraphBatch,
         smoothing: float,
+        weights: Tensor | None,
     ) -> Tensor:
         tables = at_source, at_target, shared
-        if suits(*tables) and at_source.shape[-1] <= MAX_PAIRS and at_source.numel():
+        # Triton's kernel knows no weights; the blocks below work on a GPU too.
+        if weights is None and suits(*tables) and at_source.shape[-1] <= MAX_PAIRS and at_source.numel():
             sums = triton_sums(*tables, targets, incidence(batch), smoothing)
         else:
             wide = torch.float64 if at_source.dtype == torch.float64 else torch.float32
             full = [table.to(wide) for table in tables]
-            sums = plain_sums(full[0], full[1], full[2], targets, batch.topology.edge_index, smoothing)
+            sums = plain_sums(full[0], full[1], full[2], targets, batch.topology.edge_index, smoothing, weights)
         total, count, to_source, to_target = sums
         scale = count.clamp_min(1).reciprocal()
         ctx.save_for_backward(to_source, to_target, scale)
@@ -141,4 +165,4 @@ class _SplitEdgeLoss(Function):
         factor = (gradient * scale)[:, None]
         # Every edge has one source, so the gradients at the sources count each edge once.
         found = to_source * factor, to_target * factor, to_source.sum(0) * factor
-        return *(tensor.to(dtype) for tensor, dtype in zip(found, ctx.dtypes, strict=True)), None, None, None
+        return *(tensor.to(dtype) for tensor, dtype in zip(found, ctx.dtypes, strict=True)), *[None] * 4

@@ -60,7 +60,7 @@ class LabelObjective(Objective):
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy given the neighbours' true labels."""
         logits = self.parts["label"](batch, known_labels(self.inference, batch, targets), noise)
-        return {"label": node_loss(logits, targets, self.options["label"].label_smoothing)}
+        return {"label": node_loss(logits, targets, self.options["label"].label_smoothing, self.node_weights)}
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy given the inference network's predictions of the neighbours, as on new graphs."""
@@ -83,7 +83,7 @@ class InferenceObjective(Objective):
         with torch.no_grad():
             expected = self.label(batch, known_labels(self.parts["node"], batch, targets)).float().softmax(-1)
         taught = -(expected * logits.float().log_softmax(-1)).sum(-1).mean(-1)
-        own = node_loss(logits, targets, self.options["node"].label_smoothing)
+        own = node_loss(logits, targets, self.options["node"].label_smoothing, self.node_weights)
         return {"node": (1 - TAUGHT) * own + TAUGHT * taught}
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:

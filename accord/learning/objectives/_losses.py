@@ -10,18 +10,21 @@ from torch import Tensor
 from accord.graphs import Topology
 
 
-def node_loss(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+def node_loss(logits: Tensor, targets: Tensor, smoothing: float = 0.0, weights: Tensor | None = None) -> Tensor:
     """Mean cross-entropy over labelled nodes [R] (first sum of Eq. 10).
 
     Args:
         logits: [R, nodes, states].
         targets: [R or 1, nodes].
         smoothing: share of the target spread evenly over all states.
+        weights: [R, states], of each label; their mean over the training labels is 1. None for equal weights.
     """
-    return _cross_entropy(logits, targets.expand(logits.shape[:-1]), smoothing)
+    return _cross_entropy(logits, targets.expand(logits.shape[:-1]), smoothing, weights)
 
 
-def edge_loss(logits: Tensor, targets: Tensor, topology: Topology, smoothing: float = 0.0) -> Tensor:
+def edge_loss(
+    logits: Tensor, targets: Tensor, topology: Topology, smoothing: float = 0.0, weights: Tensor | None = None
+) -> Tensor:
     """Mean cross-entropy over edges with both ends labelled [R] (second sum of Eq. 10).
 
     Args:
@@ -29,10 +32,12 @@ def edge_loss(logits: Tensor, targets: Tensor, topology: Topology, smoothing: fl
         targets: [R or 1, nodes].
         topology: the graphs.
         smoothing: share of the target spread evenly over all pairs.
+        weights: [R, states, states], of each pair of labels; None for equal weights.
     """
     source, target = targets[:, topology.edge_index[0]], targets[:, topology.edge_index[1]]
     pair = (source * logits.shape[-1] + target).masked_fill((source < 0) | (target < 0), -1)
-    return _cross_entropy(logits.flatten(-2), pair.expand(logits.shape[:2]), smoothing)
+    pair_weights = None if weights is None else weights.flatten(-2)
+    return _cross_entropy(logits.flatten(-2), pair.expand(logits.shape[:2]), smoothing, pair_weights)
 
 
 def consistency_penalty(node_logits: Tensor, edge_logits: Tensor, topology: Topology) -> Tensor:
@@ -47,10 +52,13 @@ def consistency_penalty(node_logits: Tensor, edge_logits: Tensor, topology: Topo
     return gap.sum(-1) / max(topology.num_edges, 1)
 
 
-def _cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+def _cross_entropy(logits: Tensor, targets: Tensor, smoothing: float, weights: Tensor | None) -> Tensor:
     log_probabilities = logits.float().log_softmax(-1) if logits.dtype != torch.float64 else logits.log_softmax(-1)
     known = targets >= 0
     picked = log_probabilities.gather(-1, targets.clamp_min(0)[..., None])[..., 0]
     if smoothing:
         picked = (1 - smoothing) * picked + smoothing * log_probabilities.mean(-1)
+    if weights is not None:
+        picked = picked * weights.gather(-1, targets.clamp_min(0))
+    # Divided by the count, not by the sum of weights: a batch without rare labels must not count more for that.
     return -(picked * known).sum(-1) / known.sum(-1).clamp_min(1)

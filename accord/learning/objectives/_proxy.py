@@ -27,7 +27,8 @@ class NodeObjective(Objective):
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy at labelled nodes."""
-        return {"node": node_loss(self.parts["node"](batch, noise), targets, self.options["node"].label_smoothing)}
+        logits, smoothing = self.parts["node"](batch, noise), self.options["node"].label_smoothing
+        return {"node": node_loss(logits, targets, smoothing, self.node_weights)}
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy at the level asked for."""
@@ -89,13 +90,15 @@ class ProxyObjective(Objective):
         if self.networks.edge is not None and not self.consistency:  # nothing else needs the scores of every edge
             node = self.networks.node_logits(batch, noise)
             return {
-                "node": node_loss(node, targets, node_smoothing),
-                "edge": network_edge_loss(self.networks.edge, batch, targets, edge_noise(noise), edge_smoothing),
+                "node": node_loss(node, targets, node_smoothing, self.node_weights),
+                "edge": network_edge_loss(
+                    self.networks.edge, batch, targets, edge_noise(noise), edge_smoothing, self.edge_weights
+                ),
             }
         node, edge = self.networks.logits(batch, noise)
         losses = {
-            "node": node_loss(node, targets, node_smoothing),
-            "edge": edge_loss(edge, targets, batch.topology, edge_smoothing),
+            "node": node_loss(node, targets, node_smoothing, self.node_weights),
+            "edge": edge_loss(edge, targets, batch.topology, edge_smoothing, self.edge_weights),
         }
         if self.consistency:
             losses["consistency"] = self.consistency * consistency_penalty(node, edge, batch.topology)

@@ -10,6 +10,7 @@ from accord.learning.training._replicas import Replicas, copy_of, learned, sprea
 from accord.learning.training._run import HistoryRow, Report, TrainingRun
 from accord.learning.training._settings import determinism, kept_memory, product_precision, usual_torch
 from accord.learning.training._update import Objective
+from accord.learning.training._weights import StateWeights
 
 __all__ = [
     "HistoryRow",
@@ -22,6 +23,7 @@ __all__ = [
     "Report",
     "Saved",
     "Trained",
+    "StateWeights",
     "Trainer",
     "TrainingOptions",
     "TrainingRun",

@@ -211,7 +211,7 @@ def _probe(job: Job, few: int) -> None:
     options = replace(job.options, max_epochs=PROBE_EPOCHS, evaluate_every=1, patience=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as divergence: the run itself warns of it
-        run = TrainingRun(graphs, job.run.validation)
+        run = TrainingRun(graphs, job.run.validation, weights=job.run.weights)
         replace(job.for_chunk(list(range(few))), options=options, run=run, lengths=None).execute()
 
 

@@ -11,6 +11,7 @@ from lightning.fabric import Fabric
 from torch import Tensor
 from torch_geometric.data import Data
 
+from accord._files import fingerprint
 from accord.encoders import Noise
 from accord.errors import InputError
 from accord.graphs import GraphBatch, fingerprint_graphs
@@ -32,6 +33,7 @@ from accord.learning.training._run import HistoryRow, Report, TrainingRun
 from accord.learning.training._settings import FABRIC_PRECISIONS, determinism, kept_memory, product_precision
 from accord.learning.training._snapshots import Snapshots
 from accord.learning.training._update import Objective, Updater, is_separable
+from accord.learning.training._weights import StateWeights
 
 CHECKPOINT = "checkpoint.safetensors"
 RESUMABLE = ("batch_graphs", "evaluate_every", "patience", "clip_norm", "precision")  # must agree with a checkpoint
@@ -77,6 +79,8 @@ class Trainer:
         self.diverged = torch.full((replicas.count,), -1)  # epoch in which a replica was found to diverge; -1 for none
         self.last: dict[str, Tensor] = {}  # [R], losses and scores of each replica while it was running
         self.fingerprint = ""  # of the data, so that no run resumes with other graphs
+        self.weights: StateWeights | None = None  # of training labels, for each task
+        self.origin: str | None = None  # fingerprint of weights that training goes on from
         self.present = torch.arange(replicas.count)  # replicas that have not left the batch
         self.step = torch.zeros((), dtype=torch.long, device=self.fabric.device)
         self.graphs = self._make_graphs()
@@ -103,6 +107,9 @@ class Trainer:
         self.report = run.report
         held_out = self._place(GraphBatch.collate(run.validation))
         self.fingerprint = fingerprint_graphs([*run.train, *run.validation])
+        self.origin = None if run.start is None else _fingerprint(run.start)
+        self.weights = run.weights
+        self._update_present()
         batches = self.batches(run.train)
         self._resume()
         staying = [place for place, number in enumerate(self.present.tolist()) if only is None or number in only]
@@ -188,6 +195,7 @@ class Trainer:
         self.keys = torch.tensor(self.now.keys, device=device)
         halted = self.diverged[self.present] >= 0
         self.updater.halted = halted.to(device) if bool(halted.any()) else None
+        self.objective.weights = None if self.weights is None else self.weights.of_replicas(self.now, device)
         if self.graphs is not None:
             self.graphs.forget()
 
@@ -279,6 +287,8 @@ class Trainer:
             "objective": {"kind": type(self.objective).__name__, **self.objective.identity},
             "training": {name: getattr(self.options, name) for name in RESUMABLE},
             "data": self.fingerprint,
+            "weights": None if self.weights is None else self.weights.node.tolist(),
+            "start": self.origin,
         }
 
     def _resume(self) -> None:
@@ -332,6 +342,13 @@ class Trainer:
         present = saved.values.get("present", self.present.tolist())
         if len(present) < len(self.present):
             self._keep(torch.tensor(present))
+
+
+def _fingerprint(tensors: Mapping[str, Tensor]) -> str:
+    """A short code for tensors by name."""
+    return fingerprint(
+        part for name in sorted(tensors) for part in (name, tensors[name].detach().cpu().numpy().tobytes())
+    )
 
 
 def _mean(values: Tensor) -> float:

@@ -14,6 +14,7 @@ from accord.learning.training._adam import ReplicaAdam
 from accord.learning.training._divergence import halt_gradients
 from accord.learning.training._options import PartOptions
 from accord.learning.training._replicas import is_stacked, owner, spread
+from accord.learning.training._weights import StateWeights
 
 
 class Objective(ABC):
@@ -25,6 +26,17 @@ class Objective(ABC):
     # Whether a replica's losses and scores depend on its own parameters alone, and never wait for the device: then
     # replicas can be trained apart or leave the batch, and updates can be recorded and replayed.
     separable: bool = False
+    weights: StateWeights | None = None  # of the labels of the replicas in the batch; set by the trainer
+
+    @property
+    def node_weights(self) -> Tensor | None:
+        """Weights of labels at nodes [R, states]; None for equal weights."""
+        return None if self.weights is None else self.weights.node
+
+    @property
+    def edge_weights(self) -> Tensor | None:
+        """Weights of pairs of labels at edges [R, states, states]; None for equal weights."""
+        return None if self.weights is None else self.weights.edge
 
     @abstractmethod
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:

@@ -27,10 +27,10 @@ def tables(nodes, replicas, states, seed=0):
     return [torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in shapes]
 
 
-def plain(at_source, at_target, shared, targets, batch, smoothing):
+def plain(at_source, at_target, shared, targets, batch, smoothing, weights=None):
     source, target = batch.topology.edge_index
     logits = at_source[source] + at_target[target] + shared
-    return edge_loss(logits.transpose(0, 1), targets, batch.topology, smoothing)
+    return edge_loss(logits.transpose(0, 1), targets, batch.topology, smoothing, weights)
 
 
 def with_gradients(function, parts, *rest):
@@ -48,17 +48,21 @@ def with_gradients(function, parts, *rest):
     st.booleans(),
     st.sampled_from([0.0, 0.3]),
     st.booleans(),
+    st.booleans(),
 )
-def test_value_and_gradient_are_those_of_the_plain_loss(seed, states, replicas, together, smoothing, small_blocks):
+def test_value_and_gradient_are_those_of_the_plain_loss(
+    seed, states, replicas, together, smoothing, small_blocks, weighted
+):
     batch = random_batch(dtype=torch.float64)
     targets = labels(batch.num_nodes, states, 1 if together else replicas, seed)
     parts = tables(batch.num_nodes, replicas, states, seed)
+    weights = parts[2].exp() if weighted else None
     before, fused.BLOCK_NUMBERS = fused.BLOCK_NUMBERS, 50 if small_blocks else fused.BLOCK_NUMBERS
     try:
-        found = with_gradients(fused.split_edge_loss, parts, targets, batch, smoothing)
+        found = with_gradients(fused.split_edge_loss, parts, targets, batch, smoothing, weights)
     finally:
         fused.BLOCK_NUMBERS = before
-    for mine, theirs in zip(found, with_gradients(plain, parts, targets, batch, smoothing), strict=True):
+    for mine, theirs in zip(found, with_gradients(plain, parts, targets, batch, smoothing, weights), strict=True):
         torch.testing.assert_close(mine, theirs)
 
 
@@ -104,8 +108,9 @@ SCORERS = {
 }
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", SCORERS)
-def test_networks_learn_the_same(name):
+def test_networks_learn_the_same(name, weighted):
     batch = random_batch(dtype=torch.float64)
     targets = labels(batch.num_nodes, 3, len(SEEDS))
     scorer = SCORERS[name].build(5, 3, SEEDS, ATTRIBUTES if name == "attributes" else 0)
@@ -116,8 +121,9 @@ def test_networks_learn_the_same(name):
         loss.sum().backward()
         return [loss.detach(), *(parameter.grad.clone() for parameter in part.parameters())]
 
-    found = gradients(fused.network_edge_loss(part, batch, targets, Noise(SEEDS, 3), 0.1))
-    wanted = gradients(edge_loss(part(batch, Noise(SEEDS, 3)), targets, batch.topology, 0.1))
+    weights = torch.rand(len(SEEDS), 3, 3, dtype=torch.float64) if weighted else None
+    found = gradients(fused.network_edge_loss(part, batch, targets, Noise(SEEDS, 3), 0.1, weights))
+    wanted = gradients(edge_loss(part(batch, Noise(SEEDS, 3)), targets, batch.topology, 0.1, weights))
     for mine, theirs in zip(found, wanted, strict=True):
         torch.testing.assert_close(mine, theirs)
 

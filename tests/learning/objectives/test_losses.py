@@ -34,6 +34,21 @@ def test_edge_loss_counts_edges_with_both_ends_labelled():
         assert_close(loss[r], functional.cross_entropy(EDGE[r].flatten(1)[list(rows)], torch.tensor(pairs)))
 
 
+def test_weights_multiply_the_losses_of_labels_and_pairs():
+    weights = torch.rand(2, 3, generator=GENERATOR)
+    pairs = torch.rand(2, 3, 3, generator=GENERATOR)
+    node, edge = node_loss(NODE, TARGETS, 0.1, weights), edge_loss(EDGE, TARGETS, GRAPH, 0.1, pairs)
+    for r in range(2):
+        alone = functional.cross_entropy(NODE[r], TARGETS[r], ignore_index=-1, label_smoothing=0.1, reduction="none")
+        known = TARGETS[r] >= 0
+        assert_close(node[r], (alone * weights[r][TARGETS[r]])[known].mean())
+        source, target = TARGETS[r][GRAPH.edge_index]
+        both = (source >= 0) & (target >= 0)
+        labels = (3 * source + target)[both]
+        alone = functional.cross_entropy(EDGE[r].flatten(1)[both], labels, label_smoothing=0.1, reduction="none")
+        assert_close(edge[r], (alone * pairs[r].flatten()[labels]).mean())
+
+
 def test_all_replicas_can_share_one_set_of_labels():
     assert_close(node_loss(NODE, TARGETS[:1])[1], node_loss(NODE[1:], TARGETS[:1])[0])
 

@@ -4,6 +4,7 @@ Checks of input, peeling and colouring are internal: other folders of this packa
 """
 
 from accord.graphs._batch import GraphBatch
+from accord.graphs._clusters import cluster_nodes
 from accord.graphs._ego import ego_network, ego_networks
 from accord.graphs._features import (
     TREATMENTS,
@@ -38,6 +39,7 @@ __all__ = [
     "GraphBatch",
     "Topology",
     "check_treatment",
+    "cluster_nodes",
     "common_treatment",
     "ego_network",
     "ego_networks",

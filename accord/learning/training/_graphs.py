@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 
 from accord.errors import GraphError
-from accord.graphs import GraphBatch, has_labels
+from accord.graphs import GraphBatch, cluster_nodes, has_labels
 
 HELD_OUT_SHARE = 0.2
 Batches = Callable[[int], Iterator[tuple[GraphBatch, bool]]]  # epoch -> batches, each with whether it is a fixed one
@@ -68,6 +68,38 @@ def training_batches(train: Sequence[Data], size: int | None, place: Callable[[G
             return ((ready[index], True) for index in order if index < len(ready))
         cuts = range(0, len(order), size)
         return ((GraphBatch.collate([train[i] for i in order[cut : cut + size]]), False) for cut in cuts)
+
+    return batches
+
+
+def cluster_batches(train: Sequence[Data], clusters: int, size: int) -> Batches:
+    """Batches of clusters of the training nodes by epoch, for graphs that are too large for one update.
+
+    Every update takes some clusters, drawn anew in each epoch, and the edges inside and between them (Cluster-GCN,
+    Chiang et al. 2019). Other edges are left out, so nodes at a border see only some of their neighbours.
+
+    Args:
+        train: the training graphs.
+        clusters: how many clusters all training nodes are divided into.
+        size: clusters in a batch.
+    """
+    whole = GraphBatch.collate(train)
+    source, target = whole.topology.edge_index
+    cluster = cluster_nodes(whole.topology.edge_index, whole.num_nodes, clusters).to(source.device)
+    count = int(cluster.max()) + 1 if len(cluster) else 1
+
+    def batch_of(chosen: torch.Tensor) -> GraphBatch:
+        inside = torch.isin(cluster, chosen.to(cluster.device))
+        columns = (inside[source] & inside[target]).nonzero().flatten()
+        place = inside.cumsum(0) - 1
+        part = Data(x=whole.x[inside], edge_index=place[whole.topology.edge_index[:, columns]])
+        part.y = None if whole.y is None else whole.y[inside]
+        part.edge_attr = None if whole.edge_attr is None else whole.edge_attr[columns]
+        return GraphBatch.collate([part])
+
+    def batches(epoch: int) -> Iterator[tuple[GraphBatch, bool]]:
+        order = torch.randperm(count, generator=torch.Generator().manual_seed(epoch))
+        return ((batch_of(chosen), False) for chosen in order.split(size))
 
     return batches
 

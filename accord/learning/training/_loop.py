@@ -26,7 +26,7 @@ from accord.learning.training._checkpoint import (
 )
 from accord.learning.training._cuda_graphs import CudaGraphs, Result
 from accord.learning.training._divergence import finite_replicas, forget_momentum, warn_of_divergence
-from accord.learning.training._graphs import Batches, graphs_of_process, training_batches
+from accord.learning.training._graphs import Batches, cluster_batches, graphs_of_process, training_batches
 from accord.learning.training._options import TrainingOptions
 from accord.learning.training._replicas import Replicas, cut, learned
 from accord.learning.training._run import HistoryRow, Report, TrainingRun
@@ -216,6 +216,8 @@ class Trainer:
     def batches(self, train: Sequence[Data]) -> Batches:
         """Batches of this process's training graphs, by epoch."""
         own = graphs_of_process(train, self.fabric.global_rank, self.fabric.world_size)
+        if self.options.clusters is not None:
+            return cluster_batches(own, self.options.clusters, self.options.batch_clusters)
         return training_batches(own, self.options.batch_graphs, self._place)
 
     def _targets(self, batch: GraphBatch) -> Tensor:
@@ -285,11 +287,16 @@ class Trainer:
             "shapes": shapes,
             "options": options,
             "objective": {"kind": type(self.objective).__name__, **self.objective.identity},
-            "training": {name: getattr(self.options, name) for name in RESUMABLE},
+            "training": {name: getattr(self.options, name) for name in RESUMABLE} | self._clusters(),
             "data": self.fingerprint,
             "weights": None if self.weights is None else self.weights.node.tolist(),
             "start": self.origin,
         }
+
+    def _clusters(self) -> dict[str, int]:
+        """Settings of training on clusters; none where whole graphs are trained on, as in earlier versions."""
+        options = self.options
+        return {} if options.clusters is None else {"clusters": options.clusters, "of": options.batch_clusters}
 
     def _resume(self) -> None:
         if self.path is None or not self.path.exists():

@@ -31,6 +31,8 @@ class TrainingOptions:
 
     max_epochs: int = 150
     batch_graphs: int | None = None  # graphs per update; None takes all
+    clusters: int | None = None  # divide the training nodes into so many clusters; None trains on whole graphs
+    batch_clusters: int = 4  # clusters per update, drawn anew in every epoch; edges between them count
     evaluate_every: int = 5  # epochs between evaluations
     patience: int | None = None  # evaluations without improvement after which a replica stops; None never stops early
     clip_norm: float | None = None  # largest gradient norm of a part; None for any
@@ -42,14 +44,14 @@ class TrainingOptions:
     devices: int = 1  # one process each, started by torchrun or Fabric; training graphs are divided among them
 
     def __post_init__(self) -> None:
-        for name in ("max_epochs", "evaluate_every", "checkpoint_every", "devices"):
+        for name in ("max_epochs", "batch_clusters", "evaluate_every", "checkpoint_every", "devices"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < (0 if name == "max_epochs" else 1):
                 raise OptionError(
                     f"TrainingOptions: {name} is {value!r}; a whole number is needed, not negative for "
                     "max_epochs and positive for the others."
                 )
-        for name in ("batch_graphs", "patience"):
+        for name in ("batch_graphs", "clusters", "patience"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise OptionError(f"TrainingOptions: {name} is {value!r}; None or a positive whole number is needed.")

@@ -24,19 +24,14 @@ from accord.estimator._automatic import (
     treatment_for,
     with_direction,
 )
-from accord.estimator._checks import (
-    check_graphs,
-    check_parameters,
-    common_feature_names,
-    data_shape,
-)
-from accord.estimator._inputs import find_label_names, highest_label, in_order, split_graphs, trainable, with_states
+from accord.estimator._checks import check_parameters
+from accord.estimator._inputs import Known, read_training
 from accord.estimator._labelling import Labelling
 from accord.estimator._saving import WEIGHTS, read_model, write_model
-from accord.estimator._start import check_shape, check_start, starting_weights
+from accord.estimator._start import check_start, starting_weights
 from accord.estimator._weights import ClassWeight, check_class_weight, plain_weights, state_weights
 from accord.evaluation import check_level
-from accord.graphs import FeatureTreatment, GraphBatch, common_treatment, fit_treatment, training_nodes
+from accord.graphs import FeatureTreatment, common_treatment, fit_treatment, training_nodes
 from accord.learning import RefinementOptions, Replicas, Report, TrainingRun
 from accord.learning.training import check_tensors, usual_torch
 from accord.methods import (
@@ -244,31 +239,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         report: Report | None,
         start: "NodeClassifier | None",
     ) -> "NodeClassifier":
-        train = check_graphs(graphs, "fit")
-        self.recipe_ = self.resolve_recipe()
-        GraphBatch.collate(train)  # refuses graphs that cannot be used before any labels are masked or held out
-        given = None if validation is None else check_graphs(validation, "fit: validation")
-        if given is not None:
-            GraphBatch.collate(given)
-        if start is not None:
-            check_start(start, self, self.recipe_)
-            train = [in_order(graph, start.feature_names_) for graph in train]
-            given = None if given is None else [in_order(graph, start.feature_names_) for graph in given]
-        self.feature_names_ = common_feature_names([*train, *(given or [])]) or (start and start.feature_names_)
-        names, states = (self.label_names, self.num_states) if start is None else _labels_of(start)
-        self.label_names_ = find_label_names(train) if names is None and start is None else _listed(names)
-        train = [with_states(graph, self.label_names_) for graph in train]
-        given = None if given is None else [with_states(graph, self.label_names_) for graph in given]
-        highest = highest_label([*train, *(given or [])], None if names else self.label_names_)
-        train, held_out = split_graphs(train, given, self.seed)
-        shape = data_shape(train, held_out, states, self.label_names_, self.task_names, highest)
-        if start is not None:
-            check_shape(start.shape_, shape)
-        self.shape_ = shape
+        train, held_out = self._read(graphs, validation, start)
         self.treatment_ = self._fit_treatment(train) if start is None else start.treatment_
-        self.classes_ = torch.arange(self.shape_.num_states).numpy()
-        self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
-        train, held_out = ([trainable(self.treatment_.apply(graph)) for graph in part] for part in (train, held_out))
+        train, held_out = ([self.treatment_.apply(graph) for graph in part] for part in (train, held_out))
         weights = state_weights(self.class_weight, train, self.shape_, self.label_names_)
         run = TrainingRun(train, held_out, folder, report, weights)
         self._train(run, start)
@@ -279,8 +252,6 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
     def _train(self, run: TrainingRun, start: "NodeClassifier | None") -> None:
         """Train the networks; of several candidates the best on validation data are kept."""
         parameters = self.get_params(deep=False)
-        if start is not None and is_automatic(parameters):
-            self.recipe_ = replace(start.recipe_, training=self.recipe_.training)  # its networks go on
         self.recipe_ = recipe_for(self.recipe_, parameters, run.train)
         portfolio = portfolio_for(self.recipe_, parameters, run.train)
         self.candidates_ = []
@@ -291,6 +262,22 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             return
         fitted = fit_portfolio(portfolio, self._method(), run, self.shape_, self._members())
         self.model_, self.recipe_, self.candidates_ = fitted.model, fitted.recipe, fitted.table
+
+    def _read(
+        self, graphs: Sequence[Data], validation: Sequence[Data] | None, start: "NodeClassifier | None"
+    ) -> tuple[list[Data], list[Data]]:
+        """Training and validation graphs, with labels as states; sets what the data alone decide."""
+        self.recipe_ = self.resolve_recipe()
+        if start is not None:
+            if is_automatic(self.get_params(deep=False)):
+                self.recipe_ = replace(start.recipe_, training=self.recipe_.training)  # its networks go on
+            check_start(start, self, self.recipe_)
+        known = None if start is None else Known(start.feature_names_, start.label_names_, start.shape_)
+        data = read_training(graphs, validation, self.seed, self.num_states, self.label_names, self.task_names, known)
+        self.feature_names_, self.label_names_, self.shape_ = data.feature_names, data.label_names, data.shape
+        self.classes_ = torch.arange(self.shape_.num_states).numpy()
+        self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
+        return data.train, data.validation
 
     def _weights_of(self, start: "NodeClassifier") -> Mapping[str, Tensor]:
         """Weights of another model's networks, if they have the sizes of this model's."""
@@ -324,8 +311,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         before = common_treatment(train)
         if before is not None and self.features in ("auto", before.name):
             return before
-        seen = [training_nodes(graph) for graph in train]
-        return fit_treatment(self.resolve_features(seen), seen)
+        return fit_treatment(self.resolve_features([training_nodes(graph) for graph in train]), train)
 
     # Saving
 
@@ -416,11 +402,6 @@ def _shown(value: object) -> str:
     if len(text) <= SHOWN_CHARACTERS:
         return text
     return f"{type(value).__name__}(...)" if not isinstance(value, str) else f"{text[:SHOWN_CHARACTERS]}..."
-
-
-def _labels_of(start: NodeClassifier) -> tuple[list[str] | None, int]:
-    """Names and number of the states of a fitted model."""
-    return start.label_names_, start.shape_.num_states
 
 
 def _listed(names: Sequence[str] | None) -> list[str] | None:

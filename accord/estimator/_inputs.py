@@ -1,17 +1,84 @@
 """Graphs on their way into a model: splits by masks, columns and labels as in training, portions that fit memory."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.errors import GraphError
-from accord.graphs import TEST_MASK, TRAIN_MASK, VAL_MASK, has_labels, labels_within
+from accord.estimator._checks import check_graphs, common_feature_names, data_shape
+from accord.estimator._start import check_shape
+from accord.graphs import TEST_MASK, TRAIN_MASK, VAL_MASK, GraphBatch, has_labels, labels_within
 from accord.learning import hold_out
+from accord.methods import Shape
 
 PORTION_NUMBERS = 2**25  # entries of edge tables solved at once; the sweeps hold a few times as much
 SHOWN_NAMES = 8
+
+
+@dataclass(frozen=True)
+class Known:
+    """Names and sizes of a model that training goes on from; new graphs must fit them."""
+
+    feature_names: list[str] | None
+    label_names: list[str] | None
+    shape: Shape
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Graphs to train on and to choose by, with raw features and labels as states, and what they decide."""
+
+    train: list[Data]
+    validation: list[Data]
+    feature_names: list[str] | None
+    label_names: list[str] | None
+    shape: Shape
+
+
+def read_training(
+    graphs: Sequence[Data],
+    validation: Sequence[Data] | None,
+    seed: int,
+    num_states: int | None,
+    label_names: Sequence[str] | None,
+    task_names: Sequence[str] | None,
+    known: Known | None = None,
+) -> TrainingData:
+    """Check graphs, number their labels, and divide them into training and validation data (`split_graphs`).
+
+    Args:
+        graphs: training graphs.
+        validation: validation graphs, or None.
+        seed: of what is held out.
+        num_states: None counts them.
+        label_names: names of the states; None takes those that graphs carry.
+        task_names: of the labels of a node, if they have names.
+        known: names and sizes that the data must fit; None where they decide these.
+    """
+    train = check_graphs(graphs, "fit")
+    given = None if validation is None else check_graphs(validation, "fit: validation")
+    for part in (train, given or []):
+        if part:
+            GraphBatch.collate(part)  # refuses graphs that cannot be used before any labels are masked or held out
+    if known is not None:
+        num_states, label_names = known.shape.num_states, known.label_names
+        train = [in_order(graph, known.feature_names) for graph in train]
+        given = None if given is None else [in_order(graph, known.feature_names) for graph in given]
+    feature_names = common_feature_names([*train, *(given or [])])
+    found = find_label_names(train) if label_names is None and known is None else None
+    names = found if label_names is None else list(label_names)
+    train = [trainable(with_states(graph, names)) for graph in train]
+    given = None if given is None else [trainable(with_states(graph, names)) for graph in given]
+    highest = highest_label([*train, *(given or [])], found)
+    train, held_out = split_graphs(train, given, seed)
+    shape = data_shape(train, held_out, num_states, names, task_names, highest)
+    if known is not None:
+        check_shape(known.shape, shape)
+        feature_names = feature_names or known.feature_names
+    return TrainingData(train, held_out, feature_names, names, shape)
 
 
 def split_graphs(graphs: Sequence[Data], validation: Sequence[Data] | None, seed: int) -> tuple[list[Data], list[Data]]:

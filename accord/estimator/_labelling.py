@@ -48,7 +48,7 @@ class Labelling:
         def labels(batch: GraphBatch) -> Tensor:
             if not limits:
                 return self.model_.labels(batch)
-            return labels_by_threshold(self.model_, batch, self._marginals(batch, "predict").node.exp(), limits)
+            return labels_by_threshold(self.model_, batch, self._probabilities(batch, "predict"), limits)
 
         return self._of_each(graph, "predict", labels)
 
@@ -58,7 +58,7 @@ class Labelling:
         The most likely state of a node by itself may differ from its label in the most likely joint labelling.
         """
         where = "predict_proba"
-        return self._of_each(graph, where, lambda batch: self._marginals(batch, where).node.exp())
+        return self._of_each(graph, where, lambda batch: self._probabilities(batch, where))
 
     def predict_edge_proba(self, graph: Data | Sequence[Data]) -> OneOrList:
         """Probabilities of pairs [edges, states, states], or [edges, tasks, states, states]; a list gives a list.
@@ -133,9 +133,11 @@ class Labelling:
 
     def _batches(self, graphs: list[Data]) -> Iterator[GraphBatch]:
         """The graphs, in portions that are solved together."""
+        return (self.collate(portion) for portion in self._portions(graphs))
+
+    def _portions(self, graphs: list[Data]) -> Iterator[list[Data]]:
         self._check_fitted()
-        each = self.ensemble * self.shape_.num_tasks * self.shape_.num_states**2
-        return (self.collate(portion) for portion in portions(graphs, each))
+        return portions(graphs, self.ensemble * self.shape_.num_tasks * self.shape_.num_states**2)
 
     def _with_truth(self, graphs: Sequence[Data], where: str) -> list[Data]:
         """The graphs with the labels that predictions are compared with, numbered as in training."""
@@ -173,8 +175,7 @@ class Labelling:
         if isinstance(graphs, Data):
             return self._by_node(values_of(self.collate([graphs])))
         found: list[Tensor] = []
-        each = self.shape_.num_tasks * self.shape_.num_states**2
-        for portion in portions(check_list(graphs, where), each):
+        for portion in self._portions(check_list(graphs, where)):
             batch = self.collate(portion)
             values = self._by_node(values_of(batch))
             sizes = torch.tensor([len(graph.x) for graph in portion])
@@ -184,6 +185,10 @@ class Labelling:
             found += values.split(sizes.tolist())
         return found
 
+    def _probabilities(self, batch: GraphBatch, where: str) -> Tensor:
+        """Marginal probabilities [tasks, nodes, states]."""
+        return self._marginals(batch, where).node.exp()
+
     def _marginals(self, batch: GraphBatch, where: str) -> Beliefs:
         beliefs = self.model_.beliefs(batch, "sum")
         if not bool(beliefs.converged.all()):
@@ -191,7 +196,7 @@ class Labelling:
                 f"NodeClassifier.{where}: belief propagation did not converge (last change of a log-message "
                 f"{float(beliefs.residual.max()):.1e}); the marginals are rough.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
         return beliefs
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.errors import GraphError, OptionError
+from accord.graphs._masks import training_nodes
 
 TREATMENTS = ("raw", "row-normalised", "standardised")
 MARK = "feature_treatment"  # attribute of a `Data` that holds the treatment of its features
@@ -78,11 +79,13 @@ def check_treatment(name: object) -> None:
 def fit_treatment(name: str, train: Sequence[Data]) -> FeatureTreatment:
     """The treatment of that name, its mean and deviation taken over the nodes of the training graphs.
 
-    Where training graphs overlap (every one has `node_id`), a node counts once.
+    Of a graph with a `train_mask`, the nodes in it count. Where training graphs overlap (every one has `node_id`), a
+    node counts once.
     """
     check_treatment(name)
     if name != "standardised":
         return FeatureTreatment(name)
+    train = [training_nodes(graph) for graph in train]
     rows = torch.cat([graph.x for graph in train])
     if all("node_id" in graph for graph in train):
         node_id = torch.cat([graph.node_id for graph in train])

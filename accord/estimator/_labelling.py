@@ -16,7 +16,7 @@ from accord.evaluation import NODE, Answers, metric_for
 from accord.graphs import FeatureTreatment, GraphBatch
 from accord.inference import Beliefs
 from accord.learning import Replicas
-from accord.methods import FieldModel, Shape
+from accord.methods import FieldModel, Recipe, Shape
 
 OneOrList = Any  # a tensor of one graph, or a list of tensors of a list; PyG has no types that would tell them apart
 
@@ -27,6 +27,7 @@ class Labelling:
     method: str
     level: str
     ensemble: int
+    recipe_: Recipe
     model_: FieldModel
     shape_: Shape
     replicas_: Replicas

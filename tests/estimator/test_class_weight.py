@@ -36,7 +36,13 @@ TRAIN, VAL, TEST = rare_graphs(80, 0), rare_graphs(30, 1), rare_graphs(60, 2)
 
 
 def fit(class_weight, train=TRAIN, val=VAL, **changes):
-    options = {"recipe": RECIPE, "max_epochs": 25, "accelerator": "cpu", "label_names": NAMES} | changes
+    options = {
+        "recipe": RECIPE,
+        "max_epochs": 25,
+        "accelerator": "cpu",
+        "label_names": NAMES,
+        "features": "raw",
+    } | changes
     return NodeClassifier(**options, class_weight=class_weight).fit(train, val)
 
 

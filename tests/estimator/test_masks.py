@@ -35,7 +35,7 @@ def classifier(**changes):
     recipe = SPNRecipe(
         encoder=MLP(hidden=64), edge_encoder=MLP(hidden=8), edge_channels=8, node=rate, edge=rate, grid=QUICK
     )
-    return NodeClassifier(**{"recipe": recipe, "max_epochs": 10, "accelerator": "cpu", **changes})
+    return NodeClassifier(**{"recipe": recipe, "max_epochs": 10, "accelerator": "cpu", "features": "raw", **changes})
 
 
 def without(graph, *names):

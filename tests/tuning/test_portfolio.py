@@ -63,7 +63,8 @@ def test_methods_without_edges_choose_their_network_too(method):
         for name in ("gcnii", "sage", "gcn", "mlp")
     }
     best = max(fitted.score(val) for fitted in scores.values())
-    assert scores[model.recipe_.encoder.kind].score(val) == pytest.approx(best)
+    noise = (best * (1 - best) / sum(graph.num_nodes for graph in val)) ** 0.5
+    assert scores[model.recipe_.encoder.kind].score(val) >= best - noise - 1e-6
 
 
 def test_named_benchmarks_and_presets_keep_their_encoder():

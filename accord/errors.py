@@ -58,8 +58,16 @@ class DamagedFileWarning(UserWarning):
     """A damaged file was left out."""
 
 
+class DepartureWarning(UserWarning):
+    """Joint labels of a graph differ from the node network's far more often than on validation graphs."""
+
+
 class DivergenceWarning(UserWarning):
     """Training diverged: a loss or weights were no longer finite. The best parameters so far were kept."""
+
+
+class MajorityWarning(UserWarning):
+    """A trained model is not better on validation data than the most frequent training label."""
 
 
 class UnusedLabelsWarning(UserWarning):

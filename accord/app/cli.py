@@ -94,8 +94,8 @@ def fit(
     level: Annotated[
         str | None,
         typer.Option(
-            help="Choose parameters by node accuracy, or by graph: every node right.  [default: the benchmark's, or "
-            "node]"
+            help="Choose parameters by node accuracy, by graph (every node right), f1, likelihood or auc.  [default: "
+            "the benchmark's, or node]"
         ),
     ] = None,
     max_epochs: Annotated[int | None, typer.Option(help="How long to train.", show_default="the preset's")] = None,

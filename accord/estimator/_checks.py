@@ -41,6 +41,8 @@ def check_parameters(given: dict[str, Any]) -> None:
             raise InputTypeError(
                 f"NodeClassifier: {name} is {str(names)[:80]}. Give a list of strings, one for each {each}."
             )
+    if not isinstance(given["fallback"], bool):
+        raise InputTypeError(f"NodeClassifier: fallback is {given['fallback']!r}; give True or False.")
     for name, choices in (("accelerator", ACCELERATORS), ("features", FEATURES)):
         if given[name] not in choices:
             raise OptionError(f"NodeClassifier: {name} {given[name]!r} is unknown. Choose one of {', '.join(choices)}.")

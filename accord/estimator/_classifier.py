@@ -29,6 +29,7 @@ from accord.estimator._inputs import Known, read_training
 from accord.estimator._labelling import Labelling
 from accord.estimator._saving import WEIGHTS, read_model, write_model
 from accord.estimator._start import check_start, starting_weights
+from accord.estimator._trust import warn_of_majority
 from accord.estimator._weights import ClassWeight, check_class_weight, plain_weights, state_weights
 from accord.evaluation import check_level
 from accord.graphs import FeatureTreatment, common_treatment, fit_treatment, training_nodes
@@ -66,7 +67,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         encoder: "gcn", "sage", "gat", "unet", "gcnii", "mlp", "linear", an encoder of your own, or "auto": the best on
             validation data of several (gcnii for a benchmark, or where the method trains its networks together).
         edge_encoder: the same for the edge network; None takes the node network's, or "auto" where that is.
-        level: the accuracy on validation data that decides all choices: of "node"s, or of "graph"s (every node right).
+        level: the score on validation data that decides all choices: accuracy of "node"s or of "graph"s (every node
+            right), "f1", "likelihood" or "auc" (`accord.evaluation.LEVELS`).
         refine: train the SPN further through its field, by the maximin game.
         max_epochs: None takes the preset's.
         seed: of weights, dropout and held-out graphs.
@@ -89,6 +91,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             as were chosen.
         class_weight: weights of training labels: "balanced" (every state counts the same in total, task by task), a
             list of numbers by state, or a dict by label name or state, where others weigh 1. Only their ratios count.
+        fallback: `predict` gives the node network's labels for a graph whose joint labels differ from them far more
+            often than on validation graphs.
 
     Attributes:
         treatment_: the fitted treatment of features.
@@ -119,6 +123,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         ensemble: int = 1,
         refit: bool = False,
         class_weight: ClassWeight = None,
+        fallback: bool = False,
     ) -> None:
         self.method = method
         self.encoder = encoder
@@ -139,6 +144,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self.ensemble = ensemble
         self.refit = refit
         self.class_weight = class_weight
+        self.fallback = fallback
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Parameters that differ from their defaults, each in a few characters; scikit-learn gives the limit."""
@@ -247,6 +253,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self._train(run, start)
         if self.refit:
             refit(self.model_, self._method(), run, self.shape_, self._members())
+        warn_of_majority(self.model_)
         return self
 
     def _train(self, run: TrainingRun, start: "NodeClassifier | None") -> None:
@@ -334,6 +341,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             "ensemble": self.ensemble,
             "refit": self.refit,
             "class_weight": plain_weights(self.class_weight, self.shape_.num_states, self.label_names_),
+            "fallback": self.fallback,
         }
         write_model(Path(folder), self.model_.tensors() | fitted, config)
 
@@ -362,6 +370,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
                 ensemble=config.get("ensemble", 1),
                 refit=config.get("refit", False),
                 class_weight=config.get("class_weight"),
+                fallback=config.get("fallback", False),
             )
             with usual_torch():
                 loaded._restore(Path(folder), tensors, config)

@@ -12,7 +12,8 @@ from accord.errors import ConvergenceWarning, GraphError, InputError
 from accord.estimator._checks import check_graphs, check_list, check_truth
 from accord.estimator._inputs import in_order, portions, scored_labels, with_states
 from accord.estimator._thresholds import Thresholds, check_thresholds, labels_by_threshold
-from accord.evaluation import NODE, Answers, metric_for
+from accord.estimator._trust import check_precision, trusted_labels
+from accord.evaluation import NODE, Answers, needs_probabilities, pooled_score
 from accord.graphs import FeatureTreatment, GraphBatch
 from accord.inference import Beliefs
 from accord.learning import Replicas
@@ -28,6 +29,7 @@ class Labelling:
     level: str
     ensemble: int
     recipe_: Recipe
+    fallback: bool
     model_: FieldModel
     shape_: Shape
     replicas_: Replicas
@@ -35,26 +37,35 @@ class Labelling:
     feature_names_: list[str] | None
     label_names_: list[str] | None
 
-    def predict(self, graph: Data | Sequence[Data], threshold: Thresholds | None = None) -> OneOrList:
+    def predict(
+        self, graph: Data | Sequence[Data], threshold: Thresholds | None = None, precision: float | None = None
+    ) -> OneOrList:
         """Labels that fit together: [nodes], or [nodes, tasks]; a list of graphs gives a list.
+
+        Warns (`DepartureWarning`) where they differ from the node network's far more often than on validation graphs.
 
         Args:
             graph: a graph, or a list of graphs, which are solved in portions.
             threshold: for rare states, e.g. {"fraud": 0.3}: a node gets the state if its marginal probability is at
                 least that, and never otherwise. The remaining states are labelled jointly, given these decisions. With
                 two states a number is the threshold of state 1, and labels no longer depend on each other.
+            precision: leave -1 where validation nodes do not show that labels of this probability are right that
+                often, such as 0.95; None labels every node.
         """
         limits = None if threshold is None else check_thresholds(threshold, self._states(), self.label_names_)
+        self._check_fitted()
+        if precision is not None:
+            check_precision(self.model_, precision, threshold is not None)
 
         def labels(batch: GraphBatch) -> Tensor:
             if not limits:
-                return self.model_.labels(batch)
+                return trusted_labels(self.model_, batch, self.fallback, precision)
             return labels_by_threshold(self.model_, batch, self._probabilities(batch, "predict"), limits)
 
         return self._of_each(graph, "predict", labels)
 
     def predict_proba(self, graph: Data | Sequence[Data]) -> OneOrList:
-        """Marginal probabilities [nodes, states], or [nodes, tasks, states]; a list of graphs gives a list.
+        """Marginal probabilities [nodes, states], or [nodes, tasks, states], calibrated; a list of graphs gives a list.
 
         The most likely state of a node by itself may differ from its label in the most likely joint labelling.
         """
@@ -62,7 +73,9 @@ class Labelling:
         return self._of_each(graph, where, lambda batch: self._probabilities(batch, where))
 
     def predict_edge_proba(self, graph: Data | Sequence[Data]) -> OneOrList:
-        """Probabilities of pairs [edges, states, states], or [edges, tasks, states, states]; a list gives a list.
+        """Probabilities of pairs [edges, states, states], or [edges, tasks, states, states], before calibration.
+
+        A list of graphs gives a list.
 
         Edges are the columns of `accord.graphs.graph_topology(graph).edge_index`.
         """
@@ -91,13 +104,21 @@ class Labelling:
         )
 
     def score(self, graphs: Sequence[Data], level: str | None = None) -> float:
-        """Share of nodes that are right, or at level "graph" of graphs with every node right; tasks are averaged.
+        """The score at a level (`accord.evaluation.LEVELS`), by default the model's own; tasks are averaged.
 
-        Of a graph with a `test_mask`, only the nodes in it count; of a graph with other masks, the nodes outside them.
+        "node" is the share of nodes that are right, "graph" of graphs with every node right, "f1" the mean F1 of the
+        states (pooled over tasks where there are several binary ones), "likelihood" the mean log-probability of the
+        true labels, "auc" the mean area under the ROC curve of each state. Of a graph with a `test_mask`, only the
+        nodes in it count; of a graph with other masks, the nodes outside them.
         """
-        metric = metric_for(self.level if level is None else level)
+        level = self.level if level is None else level
         graphs = self._with_truth(graphs, "score")
-        labels = [self.model_.labels(batch).cpu() for batch in self._batches(graphs)]
+        probabilities = None
+        if needs_probabilities(level):
+            answers = self.answers(graphs)
+            labels, probabilities = answers.labels[answers.whole], answers.probabilities[answers.whole]
+        else:
+            labels = torch.cat([self.model_.labels(batch).cpu() for batch in self._batches(graphs)], 1)
         whole = GraphBatch.collate(graphs)
         check_truth(whole, self.shape_, "score")
         assert whole.y is not None
@@ -106,8 +127,7 @@ class Labelling:
                 "NodeClassifier.score: every label of these graphs is missing (-1), or outside their test_mask. Give "
                 "graphs with labels to compare with."
             )
-        scores = metric(torch.cat(labels, 1), self.replicas_.targets(whole.y), whole.topology)
-        return float(scores.nanmean())  # a task without any label does not count
+        return pooled_score(level, labels, self.replicas_.targets(whole.y), whole.topology, probabilities)
 
     def collate(self, graphs: list[Data]) -> GraphBatch:
         """Graphs side by side as the networks read them: columns in order, features treated, on the model's device."""
@@ -187,8 +207,8 @@ class Labelling:
         return found
 
     def _probabilities(self, batch: GraphBatch, where: str) -> Tensor:
-        """Marginal probabilities [tasks, nodes, states]."""
-        return self._marginals(batch, where).node.exp()
+        """Marginal probabilities [tasks, nodes, states], calibrated."""
+        return self.model_.calibrated(self._marginals(batch, where))
 
     def _marginals(self, batch: GraphBatch, where: str) -> Beliefs:
         beliefs = self.model_.beliefs(batch, "sum")

@@ -18,6 +18,7 @@ from torch import Tensor
 from accord._files import check_seal, file_checksum, sealed, write_text
 from accord._version import library_versions
 from accord.errors import DataNotFoundError, InputError
+from accord.evaluation import LEVELS
 from accord.learning.training import read_checkpoint, write_checkpoint
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "model.json", "README.md"
@@ -127,7 +128,7 @@ Labels the nodes of graphs with {shape["num_features"]} features a node, {shape[
 * States: {", ".join(names)}
 * Features: {config["features"]["treatment"]} (give them raw; the model treats them itself)
 {encoders}
-* Chosen by {config["level"]} accuracy on validation data
+* Chosen on validation data by {LEVELS[config["level"]]}
 {_training(config)}* Seed {config["seed"]}, preset `{config["preset"]}`
 * Written by accord {config["versions"]["accord"]} with torch {config["versions"]["torch"]}
 

@@ -1,14 +1,24 @@
 """Metrics, calibration and example graphs: functions of labels and probabilities, not of models."""
 
+from accord.evaluation._abstaining import Curve, precision_curve, threshold_for
 from accord.evaluation._answers import EDGE, NODE, Answers
+from accord.evaluation._calibrating import calibrate, fit_calibration
 from accord.evaluation._calibration import CALIBRATION_BINS, Reliability, expected_calibration_error, reliability
 from accord.evaluation._cases import Case, choose_cases
-from accord.evaluation._metrics import (
-    Metric,
+from accord.evaluation._departure import Usual, most_departures, usual_departure
+from accord.evaluation._levels import (
+    LEVELS,
     check_level,
+    level_score,
+    macro_auc,
+    macro_f1,
+    mean_log_likelihood,
+    needs_probabilities,
+    pooled_score,
+)
+from accord.evaluation._metrics import (
     edge_accuracy,
     graph_accuracy,
-    metric_for,
     micro_f1,
     node_accuracy,
     node_ids,
@@ -19,22 +29,35 @@ from accord.evaluation._scores import Scores, score_answers
 __all__ = [
     "CALIBRATION_BINS",
     "EDGE",
+    "LEVELS",
     "NODE",
     "Answers",
     "Case",
-    "Metric",
+    "Curve",
     "Reliability",
     "Scores",
+    "Usual",
+    "calibrate",
     "check_level",
     "choose_cases",
     "edge_accuracy",
     "expected_calibration_error",
+    "fit_calibration",
     "graph_accuracy",
-    "metric_for",
+    "level_score",
+    "macro_auc",
+    "macro_f1",
+    "mean_log_likelihood",
     "micro_f1",
+    "most_departures",
+    "needs_probabilities",
     "node_accuracy",
     "node_ids",
+    "pooled_score",
+    "precision_curve",
     "reliability",
     "score_answers",
+    "threshold_for",
     "unseen_nodes",
+    "usual_departure",
 ]

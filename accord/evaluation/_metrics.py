@@ -3,16 +3,13 @@
 Labels and true labels have shape [*replicas, nodes] and broadcast, unless a docstring says otherwise.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from accord.errors import OptionError
 from accord.graphs import Topology
-
-Metric = Callable[[Tensor, Tensor, Topology], Tensor]
 
 
 def node_accuracy(labels: Tensor, truth: Tensor, topology: Topology | None = None) -> Tensor:
@@ -71,21 +68,3 @@ def unseen_nodes(train: Sequence[Data], graphs: Sequence[Data]) -> Tensor | None
     """
     seen, found = node_ids(train), node_ids(graphs)
     return None if seen is None or found is None else ~torch.isin(found, seen)
-
-
-METRIC_OF_LEVEL: dict[str, Metric] = {"node": node_accuracy, "graph": graph_accuracy}
-
-
-def check_level(level: object) -> None:
-    """Refuse a level of evaluation that does not exist."""
-    if not isinstance(level, str) or level not in METRIC_OF_LEVEL:
-        raise OptionError(
-            f"level {level!r} is unknown. Choose 'node' (share of nodes that are right) or 'graph' (share of graphs "
-            "with every node right)."
-        )
-
-
-def metric_for(level: str) -> Metric:
-    """The metric of a level of evaluation."""
-    check_level(level)
-    return METRIC_OF_LEVEL[level]

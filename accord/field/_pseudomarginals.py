@@ -69,6 +69,34 @@ class Pseudomarginals:
         tiny = torch.finfo(node.dtype).tiny
         return cls(node.clamp_min(tiny).log(), edge.clamp_min(tiny).log())
 
+    def shrunk(self, node: float | Tensor, edge: float | Tensor) -> "Pseudomarginals":
+        """Mixed with what little data cannot rule out, so that no potential is larger than the data support.
+
+        A node's distribution gets a share `node` of the uniform one. An edge's row and column sums get a share `edge`
+        of the uniform one, and its table a share `edge` of the product of these sums, which is independence. With a
+        share e, log tau_st less both sums then lies between log(e) and log(states / e), whatever the networks say.
+
+        Args:
+            node: from 0 to 1, one value or one for each replica; 0, for all of them, changes nothing.
+            edge: the same for edges.
+
+        Forbidden states and pairs (-inf) stay forbidden.
+        """
+        where = "Pseudomarginals.shrunk"
+        at_nodes, at_edges = _share(node, self.node, 2, "node", where), _share(edge, self.edge, 3, "edge", where)
+        nodes, tables = self.node, self.edge
+        uniform = nodes.new_tensor(1 / nodes.shape[-1])
+        # Probabilities may underflow to 0 here: what is mixed in counts then, and that does not underflow.
+        if bool(at_nodes.any()):
+            nodes = _logs(torch.lerp(nodes.exp(), uniform, at_nodes), nodes)
+        if not bool(at_edges.any()):
+            return Pseudomarginals(nodes, tables)
+        pairs = tables.exp()
+        row, column = (torch.lerp(pairs.sum(place, keepdim=True), uniform, at_edges) for place in (-1, -2))
+        found = Pseudomarginals(nodes, _logs(torch.lerp(pairs, row * column, at_edges), tables))
+        found.__dict__["own_sums"] = row.log()[..., 0], column.log()[..., 0, :]  # the sums that bound the potentials
+        return found
+
 
 def node_marginals(marginals: Pseudomarginals, edge_index: Tensor) -> tuple[Tensor, Tensor]:
     """The node network's log-marginals at both ends of each edge, as in Eq. 5 of the paper."""
@@ -190,14 +218,38 @@ def _log_softmax(scores: Tensor, what: str, whose: str, where: str) -> Tensor:
     return scores.log_softmax(-1)
 
 
+def _has_barred(values: Tensor) -> bool:
+    """Whether any value is -inf; most fields forbid nothing, and then large tables need not be copied."""
+    return bool(values.numel()) and bool(values.detach().amin() == -torch.inf)
+
+
 def _finite(values: Tensor) -> Tensor:
-    return values.masked_fill(values == -torch.inf, 0.0)
+    return values.masked_fill(values == -torch.inf, 0.0) if _has_barred(values) else values
 
 
 def _scale(values: Tensor, factor: Tensor) -> Tensor:
     """Multiply; -inf stays -inf, even where the factor is 0."""
+    if not _has_barred(values):
+        return factor * values
     scaled = factor * _finite(values)
     return scaled.masked_fill((values == -torch.inf).expand_as(scaled), -torch.inf)
+
+
+def _logs(probabilities: Tensor, before: Tensor) -> Tensor:
+    """Logs of probabilities; what was forbidden (-inf) before stays forbidden."""
+    logs = probabilities.log()
+    return logs.masked_fill(before == -torch.inf, -torch.inf) if _has_barred(before) else logs
+
+
+def _share(value: float | Tensor, like: Tensor, inner: int, name: str, where: str) -> Tensor:
+    """A share, or one for each replica, shaped to mix into `like`."""
+    share = _per_replica(value, like, inner, f"the share at each {name}", where)
+    if bool((share > 1).any()) or (bool(share.any()) and bool((share == 0).any())):
+        raise OptionError(
+            f"{where}: the share at each {name} is {share.flatten().tolist()}. Give numbers from 0 to 1; either all of "
+            "them are 0 or none is."
+        )
+    return share
 
 
 def _per_replica(value: float | Tensor, like: Tensor, inner: int, name: str, where: str) -> Tensor:

@@ -11,6 +11,7 @@ from accord.methods._recipe import Recipe
 from accord.methods._registry import find_method
 
 METHOD = "method"  # the key that holds the method's name
+BEFORE: dict[str, dict[str, Any]] = {"spn": {"rule": "score", "shrinkage": 0.0}}  # what recipes without these keys mean
 PLAIN: dict[str, type] = {
     "node": PartOptions,
     "edge": PartOptions,
@@ -50,7 +51,7 @@ def recipe_from_config(config: Mapping[str, Any]) -> Recipe:
         )
     kind = find_method(config[METHOD]).recipe_type
     known = [entry.name for entry in fields(kind)]
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = dict(BEFORE.get(kind.method, {}))
     for name, value in config.items():
         if name == METHOD:
             continue

@@ -24,6 +24,7 @@ from accord.methods._model import Method, Shape
 from accord.methods._networks import PairModel, build_networks
 from accord.methods._recipe import CRFRecipe
 from accord.methods._stage import train_stage
+from accord.methods._validated import measure, unseen_states
 
 SWEEPS = 20  # of max-product on graphs with loops, the default of selection too
 
@@ -73,6 +74,9 @@ class CRF(Method):
             {"loss": recipe.objective, "game": asdict(recipe.game)},
         )
         train_stage(model.history, objective, replicas, recipe.training, run, trained=model.begin(run))
+        model.validated = unseen_states(run.train, shape.num_states)
+        if self.epochs:
+            model.validated = measure(model, run, replicas, self.level)
         return model
 
 

@@ -15,6 +15,7 @@ from accord.methods._model import Choice, Method, Shape
 from accord.methods._networks import FlatModel, build_node_part, edge_keys
 from accord.methods._recipe import GMNNRecipe
 from accord.methods._stage import train_stage
+from accord.methods._validated import measure, unseen_states
 
 PASSES = (0, 1, 2, 5)  # candidates: passes of the label network over its own predictions; 0 is the inference network
 
@@ -47,17 +48,18 @@ class GMNNModel(FlatModel):
         now, answers = logits.log_softmax(-1), {}
         for passes in range(wanted[-1] + 1):
             if passes:
-                now = self.parts["label"](batch, now.exp()).float().log_softmax(-1)
+                now = self.possible(self.parts["label"](batch, now.exp()).float()).log_softmax(-1)
             if passes in wanted:
                 answers[passes] = now
         return answers
 
     def choice(self) -> Choice:
         """Passes of the label network, for every replica."""
-        return {"passes": list(self.passes)}
+        return {"passes": list(self.passes), **super().choice()}
 
     def choose(self, choice: Mapping[str, Sequence[Any]]) -> None:
         """Take over the passes of a choice."""
+        super().choose(choice)
         self.passes = [int(passes) for passes in choice["passes"]]
 
 
@@ -101,11 +103,14 @@ class GMNN(Method):
                 trained=begun or number > 1,  # each network has been trained once by then
             )
             model.to(device)
+        model.validated = unseen_states(run.train, shape.num_states)
         held_out = GraphBatch.collate(run.validation).to(device, torch.float32)
         assert held_out.y is not None  # the trainer has refused graphs without labels
         targets = replicas.targets(held_out.y)
         with determinism(recipe.training.deterministic):
             answers = model.passes_over(model.node_logits(held_out), held_out, PASSES)
-            ranks = [rank(answer.argmax(-1), targets, held_out.topology, level) for answer in answers.values()]
+            ranks = [rank(answer.argmax(-1), targets, held_out.topology, level, answer) for answer in answers.values()]
         model.passes = [PASSES[number] for number in torch.stack(ranks).argmax(0).tolist()]
+        if self.epochs:
+            model.validated = measure(model, run, replicas, self.level)
         return model

@@ -10,6 +10,7 @@ from accord.methods._model import FieldModel, Method, Shape
 from accord.methods._networks import FlatModel, build_node_part
 from accord.methods._recipe import GNNRecipe
 from accord.methods._stage import train_stage
+from accord.methods._validated import measure, unseen_states
 
 
 class GNNModel(FlatModel):
@@ -45,4 +46,11 @@ class GNN(Method):
         model = self.build(shape, replicas)
         begun = model.begin(run)
         train_stage(model.history, self.objective(model), replicas, self.recipe.training, run, begun, model.kept)
+        return self.settle(model, run, shape, replicas)
+
+    def settle(self, model: GNNModel, run: TrainingRun, shape: Shape, replicas: Replicas) -> GNNModel:
+        """What validation data say about a trained network."""
+        model.validated = unseen_states(run.train, shape.num_states)
+        if self.epochs or run.start is not None:
+            model.validated = measure(model, run, replicas.pooled(self.ensemble), self.level)
         return model

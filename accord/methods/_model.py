@@ -13,9 +13,11 @@ from accord.field import PairwiseField
 from accord.graphs import GraphBatch
 from accord.inference import Beliefs, Semiring
 from accord.learning import HistoryRow, Replicas, TrainingRun
+from accord.learning.selection import ADDED_LATER
 from accord.learning.training import Objective, learned
 from accord.methods._ensemble import Ensemble
 from accord.methods._recipe import Recipe
+from accord.methods._validated import KEYS, Validated
 
 Choice = dict[str, list[Any]]  # one plain value for each replica, by name
 
@@ -39,10 +41,10 @@ class Answer:
     residual: float | None = None  # last change of a log-message, if belief propagation did not converge
 
     @classmethod
-    def from_beliefs(cls, labels: Tensor, beliefs: Beliefs) -> "Answer":
-        """Joint labels [R, nodes], and sum-product marginals."""
+    def from_beliefs(cls, labels: Tensor, beliefs: Beliefs, probabilities: Tensor) -> "Answer":
+        """Joint labels [R, nodes], and calibrated probabilities [R, nodes, states] of sum-product beliefs."""
         converged = bool(beliefs.converged.all())
-        return cls(labels, beliefs.node.exp(), None if converged else float(beliefs.residual.max()))
+        return cls(labels, probabilities, None if converged else float(beliefs.residual.max()))
 
     @classmethod
     def most_likely(cls, probabilities: Tensor) -> "Answer":
@@ -71,6 +73,7 @@ class FieldModel(ABC):
         self.parts = dict(parts)
         self.kept: dict[str, Tensor] = {}  # for each part, the epoch whose parameters were kept [replicas]
         self.history: list[HistoryRow] = []  # one row for each evaluation during training
+        self.validated = Validated()
 
     @abstractmethod
     def node_logits(self, batch: GraphBatch) -> Tensor:
@@ -105,13 +108,41 @@ class FieldModel(ABC):
         """Node and edge beliefs of the field."""
         return self.beliefs_of(self.field(batch), semiring)
 
+    @abstractmethod
+    def joint_and_alone(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """Joint labels [R, nodes], and those of the node network alone, from one run of the networks."""
+
+    def answer_of(self, field: PairwiseField) -> Answer:
+        """What the whole model says about the nodes of such a field."""
+        beliefs = self.beliefs_of(field, "sum")
+        return Answer.from_beliefs(self.labels_of(field), beliefs, self.calibrated(beliefs))
+
+    def calibrated(self, beliefs: Beliefs) -> Tensor:
+        """Probabilities [R, nodes, states] of sum-product beliefs, as certain as validation data support."""
+        return self.validated.calibrated(beliefs)
+
+    def possible(self, scores: Tensor) -> Tensor:
+        """Scores [R, nodes, states] with -inf for states that no training label has: they are never predicted."""
+        barred = self.validated.barred(scores.shape[-1], scores)
+        return scores if barred is None else scores.masked_fill(barred[:, None], -torch.inf)
+
+    def possible_pairs(self, scores: Tensor) -> Tensor:
+        """The same for pairs of states [R, edges, states, states]."""
+        barred = self.validated.barred(scores.shape[-1], scores)
+        if barred is None:
+            return scores
+        return scores.masked_fill(barred[:, None, :, None] | barred[:, None, None, :], -torch.inf)
+
     def choice(self) -> Choice:
-        """What was chosen on validation data besides the weights: plain values that JSON can hold, one per replica."""
-        return {}
+        """What was chosen or measured on training and validation data besides the weights: plain values for JSON.
+
+        Subclasses add what they choose.
+        """
+        return self.validated.to_config()
 
     def choose(self, choice: Mapping[str, Sequence[Any]]) -> None:
-        """Take over a choice that `choice` returned."""
-        assert not choice, "models with a choice override this method"
+        """Take over a choice that `choice` returned; values that were added in later versions may be missing."""
+        self.validated = Validated.from_config(choice)
 
     @property
     def device(self) -> torch.device:
@@ -140,7 +171,11 @@ class FieldModel(ABC):
     @torch.no_grad()
     def load(self, tensors: Mapping[str, Tensor], choice: Mapping[str, Sequence[Any]]) -> None:
         """Take over weights that `tensors` returned and a choice that `choice` returned."""
-        sizes = [{name: len(values) for name, values in one.items()} for one in (self.choice(), choice)]
+        optional = (*KEYS, *ADDED_LATER)
+        sizes = [
+            {name: len(values) for name, values in one.items() if name not in optional}
+            for one in (self.choice(), choice)
+        ]
         if sizes[0] != sizes[1]:
             raise InputError(f"The saved choice has values {sizes[1]}, this model needs {sizes[0]}. Train it again.")
         for part, network in self.parts.items():
@@ -154,7 +189,7 @@ class Method(ABC):
 
     Args:
         recipe: of the class `recipe_type`, with every choice that the method needs.
-        level: what to select by on validation data, "node" or "graph".
+        level: what to select by on validation data, one of `accord.evaluation.LEVELS`.
         ensemble: so many consecutive seeds form one model, whose evidence is the average of theirs.
     """
 

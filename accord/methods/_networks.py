@@ -51,25 +51,38 @@ class PairModel(FieldModel):
         field = self.field_of(node, edge, batch.topology)
         return {
             NODE: Answer.most_likely(node.softmax(-1)),
-            EDGE: Answer.most_likely(edge_marginals(edge, batch.topology)),
-            self.method: Answer.from_beliefs(self.labels_of(field), self.beliefs_of(field, "sum")),
+            EDGE: Answer.most_likely(self._by_edges_alone(edge, batch.topology)),
+            self.method: self.answer_of(field),
         }
+
+    def _by_edges_alone(self, edge: Tensor, topology: Topology) -> Tensor:
+        """Node probabilities by the edge network; a node without edges must not get a state that was never seen."""
+        probabilities = edge_marginals(edge, topology)
+        if not any(self.validated.unseen):
+            return probabilities
+        return self.possible(probabilities.log()).softmax(-1)
+
+    def joint_and_alone(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """Joint labels [R, nodes], and those of the node network alone, from one run of the networks."""
+        node, edge = self.logits(batch)
+        return self.labels_of(self.field_of(node, edge, batch.topology)), node.argmax(-1)
 
     @torch.no_grad()
     def logits(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         """Scores [R, nodes, states] and [R, edges, states, states]."""
         node, edge = self.networks.logits(batch)
-        return self.ensemble.average_nodes(node.float()), self.ensemble.average_edges(edge.float())
+        node, edge = self.ensemble.average_nodes(node.float()), self.ensemble.average_edges(edge.float())
+        return self.possible(node), self.possible_pairs(edge)
 
     @torch.no_grad()
     def node_logits(self, batch: GraphBatch) -> Tensor:
         """Scores [R, nodes, states] of the node network."""
-        return self.ensemble.average_nodes(self.networks.node_logits(batch).float())
+        return self.possible(self.ensemble.average_nodes(self.networks.node_logits(batch).float()))
 
     @torch.no_grad()
     def edge_logits(self, batch: GraphBatch) -> Tensor:
         """Scores [R, edges, states, states] of the edge network."""
-        return self.ensemble.average_edges(self.networks.edge_logits(batch).float())
+        return self.possible_pairs(self.ensemble.average_edges(self.networks.edge_logits(batch).float()))
 
 
 class FlatModel(FieldModel):
@@ -87,7 +100,7 @@ class FlatModel(FieldModel):
     def node_logits(self, batch: GraphBatch) -> Tensor:
         """Scores [R, nodes, states] of the node network."""
         logits: Tensor = self.parts["node"](batch)
-        return self.ensemble.average_nodes(logits.float())
+        return self.possible(self.ensemble.average_nodes(logits.float()))
 
     def field(self, batch: GraphBatch) -> PairwiseField:
         """Node marginals, and edge tables of zeros."""
@@ -101,6 +114,11 @@ class FlatModel(FieldModel):
         """Each node's best state [R, nodes]; no field is needed."""
         return self.log_probabilities(batch).argmax(-1)
 
+    def joint_and_alone(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """Labels [R, nodes], and those of the node network alone, which runs once."""
+        logits = self.node_logits(batch)
+        return self.log_probabilities_of(logits, batch).argmax(-1), logits.argmax(-1)
+
     def beliefs_of(self, field: PairwiseField, semiring: Semiring = "sum") -> Beliefs:
         """Beliefs of a field without interactions."""
         return propagate(field, semiring=semiring)
@@ -108,11 +126,12 @@ class FlatModel(FieldModel):
     def answers(self, batch: GraphBatch) -> dict[str, Answer]:
         """The node network alone, and what the model makes of its scores."""
         logits = self.node_logits(batch)
-        answers = {NODE: Answer.most_likely(logits.softmax(-1))}
-        if self.method not in answers:
-            field = flat_field(self.log_probabilities_of(logits, batch), batch.topology)
-            answers[self.method] = Answer.from_beliefs(self.labels_of(field), self.beliefs_of(field, "sum"))
-        return answers
+        logs = self.log_probabilities_of(logits, batch)
+        if self.method == NODE:
+            beliefs = self.beliefs_of(flat_field(logs, batch.topology), "sum")
+            return {NODE: Answer(logs.argmax(-1), self.calibrated(beliefs))}
+        whole = self.answer_of(flat_field(logs, batch.topology))
+        return {NODE: Answer.most_likely(logits.softmax(-1)), self.method: whole}
 
 
 def flat_field(node: Tensor, topology: Topology) -> PairwiseField:

@@ -27,9 +27,14 @@ RANGES = {
     "edge_channels": (1, 1e6),
     "label_channels": (1, 1e6),
     "consistency": (0, INFINITY),
+    "shrinkage": (0, INFINITY),
     "damping": (0, 1),
 }
-CHOICES = {"selection": ("grid", "likelihood"), "objective": ("maximin", "pseudolikelihood")}
+CHOICES = {
+    "selection": ("grid", "likelihood"),
+    "rule": ("careful", "score"),
+    "objective": ("maximin", "pseudolikelihood"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +105,10 @@ class SPNRecipe(PairRecipe):
     consistency: float = 0.0  # weight of the penalty on disagreement between the two networks
     grid: CombinationGrid = field(default_factory=CombinationGrid)
     selection: str = "grid"  # or "likelihood": the numbers of the combination fitted on validation data
+    # Among the grid's candidates: "careful" tries few and keeps the node network alone unless the gain is beyond noise;
+    # "score" tries all and takes the best score, the first of equals.
+    rule: str = "careful"
+    shrinkage: float = 1.0  # pseudo-count against the labelled nodes and edges; bounds the potentials, 0 does not
     refinement: RefinementOptions | None = None  # by the maximin game; None for none
     game: GameOptions = field(default_factory=GameOptions)  # how beliefs are found in the refinement
 

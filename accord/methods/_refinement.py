@@ -41,7 +41,7 @@ def refine(model: "ProxyModel", recipe: SPNRecipe, level: str, run: TrainingRun,
         model.labels_of,
         {
             "game": asdict(recipe.game),
-            "chosen": {name: values for name, values in model.choice().items() if name != "score"},
+            "chosen": {name: values for name, values in model.chosen.to_config().items() if name != "score"},
         },
     )
     train_stage(

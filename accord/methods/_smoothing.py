@@ -19,6 +19,7 @@ from accord.methods._gnn import GNN
 from accord.methods._model import Choice, FieldModel, Method, Shape
 from accord.methods._networks import FlatModel
 from accord.methods._recipe import GNNRecipe
+from accord.methods._validated import measure
 
 Smoothing = tuple[int, float]  # rounds, and the neighbours' share in each
 NONE: Smoothing = (0, 0.0)
@@ -47,14 +48,16 @@ class SmoothedModel(FlatModel):
         for rounds, share in dict.fromkeys(self.smoothing):
             mine = torch.tensor([own == (rounds, share) for own in self.smoothing], device=alone.device)
             smoothed[mine] = smooth(alone[mine], batch, rounds, share)
-        return smoothed.clamp_min(SMALLEST).log()
+        return self.possible(smoothed.clamp_min(SMALLEST).log())
 
     def choice(self) -> Choice:
         """Rounds of smoothing and the neighbours' share in each, for every replica."""
-        return {"rounds": [rounds for rounds, _ in self.smoothing], "share": [share for _, share in self.smoothing]}
+        rounds, shares = ([pair[place] for pair in self.smoothing] for place in (0, 1))
+        return {"rounds": rounds, "share": shares, **super().choice()}
 
     def choose(self, choice: Mapping[str, Sequence[Any]]) -> None:
         """Take over the smoothing of a choice."""
+        super().choose(choice)
         pairs = zip(choice["rounds"], choice["share"], strict=True)
         self.smoothing = [(int(rounds), float(share)) for rounds, share in pairs]
 
@@ -84,17 +87,22 @@ class SmoothedGNN(Method):
         targets = replicas.pooled(self.ensemble).targets(held_out.y)
         with determinism(self.recipe.training.deterministic):
             alone = gnn.node_logits(held_out).softmax(-1)
-            ranks = [
-                rank(smooth(alone, held_out, *candidate).argmax(-1), targets, held_out.topology, self.level)
-                for candidate in CANDIDATES
-            ]
+            ranks = []
+            for candidate in CANDIDATES:
+                mixed = smooth(alone, held_out, *candidate)
+                logs = mixed.clamp_min(SMALLEST).log()
+                ranks.append(rank(mixed.argmax(-1), targets, held_out.topology, self.level, logs))
         best = torch.stack(ranks).argmax(0).tolist()
-        return self._smoothed(gnn, [CANDIDATES[number] for number in best])
+        model = self._smoothed(gnn, [CANDIDATES[number] for number in best])
+        if self.epochs:
+            model.validated = measure(model, run, replicas.pooled(self.ensemble), self.level)
+        return model
 
     def _smoothed(self, network: FieldModel, smoothing: Sequence[Smoothing]) -> SmoothedModel:
         """A model that smooths the predictions of a network."""
         model = SmoothedModel(network.parts, smoothing)
         model.history, model.kept, model.ensemble = network.history, network.kept, network.ensemble
+        model.validated = network.validated
         return model
 
 

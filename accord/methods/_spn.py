@@ -11,7 +11,13 @@ from accord.graphs import GraphBatch, Topology
 from accord.inference import Beliefs, Semiring
 from accord.learning import Replicas, TrainingRun
 from accord.learning.objectives import FieldNetworks, ProxyObjective
-from accord.learning.selection import FieldChoice, choose_combination, fit_combination
+from accord.learning.selection import (
+    FieldChoice,
+    Shrinkage,
+    choose_carefully,
+    choose_combination,
+    fit_combination,
+)
 from accord.learning.training import determinism, kept_memory
 from accord.methods._ensemble import Ensemble
 from accord.methods._model import Choice, FieldModel, Method, Shape
@@ -19,6 +25,7 @@ from accord.methods._networks import PairModel, build_networks
 from accord.methods._recipe import SPNRecipe
 from accord.methods._refinement import refine
 from accord.methods._stage import train_stage
+from accord.methods._validated import KEYS, measure, unseen_states
 
 
 class ProxyModel(PairModel):
@@ -50,11 +57,13 @@ class ProxyModel(PairModel):
 
     def choice(self) -> Choice:
         """How the networks combine and how the field is solved."""
-        return self.chosen.to_config()
+        return self.chosen.to_config() | super().choice()
 
     def choose(self, choice: Mapping[str, Sequence[Any]]) -> None:
         """Take over a choice of combination and solver settings."""
-        self.chosen = FieldChoice.from_config(choice).to(self.device)
+        super().choose(choice)
+        own = {name: values for name, values in choice.items() if name not in KEYS}
+        self.chosen = FieldChoice.from_config(own).to(self.device)
 
     def to(self, device: torch.device) -> None:
         """Move networks and choice."""
@@ -93,20 +102,48 @@ class StructuredProxyNetwork(Method):
         model, recipe = self.build(shape, replicas), self.recipe
         begun = model.begin(run)
         objective = self.objective(model)
-        device = train_stage(model.history, objective, replicas, recipe.training, run, begun, model.kept)
+        train_stage(model.history, objective, replicas, recipe.training, run, begun, model.kept)
         if recipe.training.max_epochs or begun:  # predictions of untrained networks are nothing to choose by
-            with determinism(recipe.training.deterministic), kept_memory(device):
-                held_out = GraphBatch.collate(run.validation).to(device, torch.float32)
-                model.chosen = self.choose(model, held_out, replicas)
+            return self.settle(model, run, shape, replicas)
+        model.validated = unseen_states(run.train, shape.num_states)
         if recipe.refinement is not None:
             refine(model, recipe, self.level, run, replicas)
+            model.validated = measure(model, run, replicas.pooled(self.ensemble), self.level)
         return model
 
-    def choose(self, model: ProxyModel, held_out: GraphBatch, replicas: Replicas) -> FieldChoice:
-        """The combination that is best on validation graphs."""
+    def settle(self, model: ProxyModel, run: TrainingRun, shape: Shape, replicas: Replicas) -> ProxyModel:
+        """Choose how trained networks combine, refine the field where that is asked for, and calibrate."""
+        recipe, own = self.recipe, replicas.pooled(self.ensemble)
+        model.validated = unseen_states(run.train, shape.num_states)
+        with determinism(recipe.training.deterministic), kept_memory(model.device):
+            held_out = GraphBatch.collate(run.validation).to(model.device, torch.float32)
+            model.chosen = self._choose(model, held_out, own, self._shrinkage(run, own, model.device))
+        if recipe.refinement is not None:
+            refine(model, recipe, self.level, run, replicas)
+        with determinism(recipe.training.deterministic), kept_memory(model.device):
+            model.validated = measure(model, run, own, self.level)
+        return model
+
+    def _choose(
+        self, model: ProxyModel, held_out: GraphBatch, replicas: Replicas, shrinkage: Shrinkage | None
+    ) -> FieldChoice:
+        """The combination for the validation graphs, by the recipe's selection and rule."""
         assert held_out.y is not None  # the trainer has refused graphs without labels
-        choose = choose_combination if self.recipe.selection == "grid" else fit_combination
-        targets = replicas.pooled(self.ensemble).targets(held_out.y)
+        recipe, targets = self.recipe, replicas.targets(held_out.y)
+        by_grid = choose_carefully if recipe.rule == "careful" else choose_combination
+        choose = by_grid if recipe.selection == "grid" else fit_combination
         return choose(
-            *model.logits(held_out), targets, held_out.topology, self.level, self.recipe.grid, self.recipe.damping
+            *model.logits(held_out), targets, held_out.topology, self.level, recipe.grid, recipe.damping, shrinkage
         )
+
+    def _shrinkage(self, run: TrainingRun, replicas: Replicas, device: torch.device) -> Shrinkage | None:
+        """How far pseudomarginals are shrunk: the fewer labelled nodes and edges, the further; None for not at all."""
+        if not self.recipe.shrinkage:
+            return None
+        train = GraphBatch.collate(run.train)
+        assert train.y is not None
+        known = replicas.targets(train.y) >= 0
+        source, target = train.topology.edge_index
+        counts = (known.sum(-1), (known[:, source] & known[:, target]).sum(-1))
+        nodes, edges = (self.recipe.shrinkage / (count.to(device) + self.recipe.shrinkage) for count in counts)
+        return nodes, edges

@@ -126,11 +126,9 @@ def combine_parts(
     for name, trained in (("node", node), ("edge", edge)):
         for value, own in zip(learned(model.parts[name]).values(), learned(trained.part).values(), strict=True):
             value.copy_(own)
-    held_out, _ = validation_batch(run, replicas, device)
-    model.chosen = method.choose(model, held_out, replicas)
     model.history = [*node.history]
     model.kept = {"node": node.kept, "edge": edge.kept}
-    return model
+    return method.settle(model, run, shape, replicas)
 
 
 def validation_batch(run: TrainingRun, replicas: Replicas, device: torch.device) -> tuple[GraphBatch, Tensor]:

@@ -17,6 +17,7 @@ from accord.encoders import EncoderSpec
 from accord.learning import HistoryRow, Replicas, TrainingRun
 from accord.methods import GNN, FieldModel, Method, PairRecipe, ProxyModel, Recipe, Shape, SPNRecipe
 from accord.methods._refinement import refine
+from accord.methods._validated import measure
 from accord.tuning._parts import TrainedPart, combine_parts, train_edge_part, train_node_part
 
 KEPT = 2  # networks of each kind that are tried in pairs
@@ -78,7 +79,8 @@ def fit_portfolio(portfolio: Portfolio, method: Method, run: TrainingRun, shape:
     pairs: list[tuple[float, ProxyModel, SPNRecipe]] = []
     for (node_recipe, node), (edge_recipe, edge) in product(nodes[:KEPT], edges[:KEPT]):
         pair = replace(edge_recipe, encoder=node_recipe.encoder)
-        model = combine_parts(pair, node, edge, run, shape, replicas, level, method.ensemble)
+        alone = replace(pair, refinement=None)  # only the winner is refined
+        model = combine_parts(alone, node, edge, run, shape, replicas, level, method.ensemble)
         model.history = _merged(node.history, edge.history)
         score = float(model.chosen.score.double().nanmean())
         table.append({"network": "both", "kind": f"{pair.encoder.kind} and {pair.edge_encoder.kind}", "score": score})
@@ -88,6 +90,7 @@ def fit_portfolio(portfolio: Portfolio, method: Method, run: TrainingRun, shape:
     _, model, winner = next(one for one in pairs if one[0] >= best - standard_error(best, run, level))
     if winner.refinement is not None:
         refine(model, winner, level, run, replicas)
+        model.validated = measure(model, run, replicas.pooled(method.ensemble), level)
     return Fitted(model, winner, table)
 
 
@@ -103,9 +106,10 @@ def _finish(
     own = type(method)(recipe, method.level, method.ensemble)
     if method.name != GNN.name:  # it chooses more than the network
         return own.fit(run.stage(f"node-{recipe.encoder.kind}"), shape, replicas)
+    assert isinstance(own, GNN)
     model = own.build(shape, replicas)
     model.parts["node"], model.history, model.kept = node.part, node.history, {"node": node.kept}
-    return model
+    return own.settle(model, run, shape, replicas)
 
 
 def _best_nodes(nodes: list[tuple[Recipe, TrainedPart]], run: TrainingRun) -> list[tuple[Recipe, TrainedPart]]:

@@ -2,12 +2,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from accord.errors import OptionError
 from accord.evaluation import (
-    check_level,
     edge_accuracy,
     graph_accuracy,
-    metric_for,
     micro_f1,
     node_accuracy,
     node_ids,
@@ -53,10 +50,3 @@ def test_unseen_nodes_occur_in_no_training_graph():
     assert unseen_nodes(train, test).tolist() == [False, True, False, True]
     assert unseen_nodes([*train, Data()], test) is None and unseen_nodes(train, [Data()]) is None
     assert node_ids([]) is None
-
-
-def test_levels_have_a_metric_each():
-    assert metric_for("node") is node_accuracy and metric_for("graph") is graph_accuracy
-    for wrong in ("edge", None, ["node"]):
-        with pytest.raises(OptionError, match="is unknown. Choose 'node'"):
-            check_level(wrong)

@@ -1,5 +1,7 @@
 """How pseudomarginals combine into potentials, at ordinary and at extreme probabilities."""
 
+import math
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -107,3 +109,33 @@ def test_bad_choices_are_refused():
             Pseudomarginals.from_logits(NODE, EDGE, sharpness=bad)
     with pytest.raises(FieldError, match="between 0 and 1"):
         Pseudomarginals.from_probabilities(NODE, EDGE)
+
+
+def test_shrunk_potentials_are_bounded_by_the_share():
+    """Whatever the networks say: rare states are divided by their own vanishing sums."""
+    generator = torch.Generator().manual_seed(0)
+    node, edge = 300 * torch.randn(6, 4, generator=generator), 300 * torch.randn(5, 4, 4, generator=generator)
+    path = torch.stack([torch.arange(5), torch.arange(1, 6)])
+    marginals = Pseudomarginals.from_logits(node, edge)
+    assert float(Combination().field(marginals, path).edge.abs().max()) > 100
+    for share in (0.5, 0.01, 1e-6):
+        field = Combination().field(marginals.shrunk(share, share), path)
+        assert float(field.edge.min()) >= math.log(share) - 1e-4
+        assert float(field.edge.max()) <= math.log(4 / share) + 1e-4
+        assert float(field.node.min()) >= math.log(share / 4) - 1e-4
+    assert float(Combination().field(marginals.shrunk(1.0, 1.0), path).edge.abs().max()) < 1e-5
+
+
+def test_shrinking_by_nothing_changes_nothing_and_forbidden_stays_forbidden():
+    node, edge = torch.randn(2, 3, 3), torch.randn(2, 2, 3, 3)
+    node[..., 1], edge[..., 1, :], edge[..., :, 1] = -torch.inf, -torch.inf, -torch.inf
+    marginals = Pseudomarginals.from_logits(node, edge)
+    same, shrunk = marginals.shrunk(0.0, 0.0), marginals.shrunk(torch.tensor([0.1, 0.2]), 0.3)
+    assert torch.equal(same.node, marginals.node) and torch.equal(same.edge, marginals.edge)
+    assert torch.equal(shrunk.node == -torch.inf, node == -torch.inf)
+    assert torch.equal(shrunk.edge == -torch.inf, edge == -torch.inf)
+    by_hand = torch.lerp(marginals.node[1].exp(), torch.tensor(1 / 3), torch.tensor(0.2)).log()
+    assert_close(shrunk.node[1][:, [0, 2]], by_hand[:, [0, 2]])
+    for wrong in (1.5, torch.tensor([0.0, 0.1]), -0.1):
+        with pytest.raises(OptionError, match="shrunk"):
+            marginals.shrunk(wrong, 0.1)

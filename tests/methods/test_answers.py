@@ -46,7 +46,7 @@ def test_answers_are_those_of_the_parts_asked_one_by_one(method, shared):
     expected = {"gnn": model.node_logits(batch).softmax(-1)}
     if "edge" in answers:
         expected["edge"] = edge_marginals(model.edge_logits(batch), batch.topology)
-    expected[method] = model.beliefs(batch, "sum").node.exp()
+    expected[method] = model.calibrated(model.beliefs(batch, "sum"))
     for name, answer in answers.items():
         assert_close(answer.probabilities, expected[name], rtol=1e-6, atol=1e-6)
         assert_close(answer.probabilities.sum(-1), torch.ones(2, len(batch.y)))

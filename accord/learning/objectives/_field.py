@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from accord.encoders import Noise
-from accord.evaluation import check_level
+from accord.evaluation import check_level, needs_probabilities
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch, Topology
+from accord.inference import propagate
 from accord.learning.objectives._maximin import GameOptions, maximin_objective
 from accord.learning.objectives._parts import FieldNetworks
 from accord.learning.objectives._pseudolikelihood import pseudolikelihood
@@ -19,6 +20,7 @@ from accord.learning.training import Objective, PartOptions
 FieldOf = Callable[[Tensor, Tensor, Topology], PairwiseField]  # logits of nodes and edges -> their field
 FieldLoss = Callable[[PairwiseField, Tensor], Tensor]  # field and labels [R, nodes] -> loss [R]
 Decode = Callable[[PairwiseField], Tensor]  # field -> labels [R, nodes]
+DAMPING, SWEEPS = 0.5, 20  # of the marginals that some levels judge
 
 
 def raw_field(node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
@@ -60,7 +62,7 @@ class FieldObjective(Objective):
     Args:
         networks: node and edge network, or one for both.
         options: how each part of them is updated.
-        level: of that accuracy, "node" or "graph".
+        level: what they are kept by.
         field_of: makes a field of their scores.
         loss: of the field.
         decode: labels the nodes of a field.
@@ -90,7 +92,9 @@ class FieldObjective(Objective):
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy of joint labels; the networks have one score, since they are used together."""
         field, usable = self._field(batch)
-        return {"field": torch.where(usable, rank(self.decode(field), targets, batch.topology, self.level), -torch.inf)}
+        logs = propagate(field, damping=DAMPING, max_sweeps=SWEEPS).node if needs_probabilities(self.level) else None
+        score = rank(self.decode(field), targets, batch.topology, self.level, logs)
+        return {"field": torch.where(usable, score, -torch.inf)}
 
     def _field(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[PairwiseField, Tensor]:
         """The field, and which replicas [R] have usable potentials; those of the others are set to 0."""

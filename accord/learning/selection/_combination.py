@@ -15,6 +15,8 @@ from accord.inference import Beliefs, Semiring, propagate, spanning_tree_probabi
 
 SPANNING = 0.0  # stands for the edge probabilities of the uniform spanning tree
 DECODED_FROM: tuple[Semiring, ...] = ("max", "sum")  # labels are decoded jointly from either's beliefs
+ADDED_LATER = ("node_shrinkage", "edge_shrinkage")  # models saved before have no such values, which means 0
+Shrinkage = tuple[Tensor, Tensor]  # shares for nodes and for edges [*replicas], see `Pseudomarginals.shrunk`
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +31,8 @@ class FieldChoice:
     semiring: Tensor  # position in DECODED_FROM
     sweeps: Tensor
     score: Tensor  # on validation data; NaN where nothing was chosen
+    node_shrinkage: Tensor  # of the pseudomarginals of nodes and edges, set by how many training labels there are;
+    edge_shrinkage: Tensor  # 0 is none
 
     @classmethod
     def default(cls, candidate: Sequence[float], num_replicas: int) -> "FieldChoice":
@@ -37,10 +41,11 @@ class FieldChoice:
         return cls.from_rows(rows, torch.full((num_replicas,), torch.nan))
 
     @classmethod
-    def from_rows(cls, rows: Tensor, score: Tensor) -> "FieldChoice":
-        """From rows [*replicas, numbers] in the order of the fields, and a score [*replicas]."""
+    def from_rows(cls, rows: Tensor, score: Tensor, shrinkage: Shrinkage | None = None) -> "FieldChoice":
+        """From rows [*replicas, numbers] in the order of the fields, a score [*replicas], and a shrinkage or none."""
         names = [entry.name for entry in fields(cls)]
-        return cls(**dict(zip(names, [*rows.unbind(-1), score], strict=True)))
+        shares = (torch.zeros_like(score),) * 2 if shrinkage is None else (part.to(score) for part in shrinkage)
+        return cls(**dict(zip(names, [*rows.unbind(-1), score, *shares], strict=True)))
 
     @classmethod
     def from_config(cls, config: Mapping[str, Sequence[Any]]) -> "FieldChoice":
@@ -52,6 +57,8 @@ class FieldChoice:
         values["semiring"] = [DECODED_FROM.index(name) for name in values["semiring"]]
         values["appearance"] = [SPANNING if value == "spanning" else value for value in values["appearance"]]
         values["score"] = [math.nan if value is None else value for value in values["score"]]
+        for name in ADDED_LATER:
+            values.setdefault(name, [0.0] * len(values["score"]))
         return cls(**{name: torch.tensor(column, dtype=torch.float32) for name, column in values.items()})
 
     def to_config(self) -> dict[str, list[Any]]:
@@ -73,10 +80,15 @@ class FieldChoice:
 
     def field(self, node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
         """The field (Eq. 5) of logits [R, nodes, states] and [R, edges, states, states]."""
-        return self.combine(Pseudomarginals.from_logits(node, edge, self.sharpness), topology)
+        return self.combine(self.pseudomarginals(node, edge), topology)
+
+    def pseudomarginals(self, node: Tensor, edge: Tensor) -> Pseudomarginals:
+        """Logits, sharpened and shrunk."""
+        marginals = Pseudomarginals.from_logits(node, edge, self.sharpness)
+        return marginals.shrunk(self.node_shrinkage, self.edge_shrinkage)
 
     def combine(self, marginals: Pseudomarginals, topology: Topology) -> PairwiseField:
-        """The field of pseudomarginals, which have been sharpened already."""
+        """The field of pseudomarginals, which have been sharpened and shrunk already."""
         own = not self.node_share.requires_grad and not bool(self.node_share.any())
         normaliser = own_sums if own else blend(self.node_share)
         combination = Combination(normaliser=normaliser, power=self.power, node_weight=self.node_weight)

@@ -14,12 +14,11 @@ from torch import Tensor
 
 from accord._memory import available_memory
 from accord.errors import OptionError
-from accord.evaluation import metric_for
-from accord.field import Pseudomarginals
+from accord.evaluation import level_score, needs_probabilities
 from accord.graphs import Topology
 from accord.inference import Semiring
 from accord.learning.objectives import rank
-from accord.learning.selection._combination import DECODED_FROM, SPANNING, FieldChoice
+from accord.learning.selection._combination import DECODED_FROM, SPANNING, FieldChoice, Shrinkage
 
 CHUNK_BYTES = 2**28  # of edge tables solved at once; the sweeps take a few times as much
 GPU_SHARE = 1 / 64  # of the GPU's memory: a few large kernels are faster than many small ones
@@ -86,36 +85,43 @@ def choose_combination(
     level: str,
     grid: CombinationGrid,
     damping: float,
+    shrinkage: Shrinkage | None = None,
 ) -> FieldChoice:
     """The candidate with the best validation score for each replica; node accuracy breaks ties, then the order.
+
+    `choose_carefully` tries fewer candidates and does not follow differences within noise.
 
     Args:
         node: [R, nodes, states], logits on validation graphs.
         edge: [R, edges, states, states], logits.
         targets: [R, nodes], their labels.
         topology: the validation graphs.
-        level: "node" or "graph".
+        level: one of `accord.evaluation.LEVELS`.
         grid: the candidates.
         damping: of belief propagation.
+        shrinkage: of the pseudomarginals [R]; None for none.
     """
-    metric = metric_for(level)
     candidates = torch.tensor(grid.candidates(), dtype=node.dtype, device=node.device)
-    size = max(1, _chunk_bytes(edge.device) // max(1, edge.numel() * edge.element_size()))
+    size = max(1, chunk_bytes(edge.device) // max(1, edge.numel() * edge.element_size()))
     scores, ranks = [], []
     by_sharpness = candidates.view(len(grid.sharpness), -1, candidates.shape[-1])
     # Either all candidates of several sharpnesses at once, or parts of one: its softmax is computed once in both cases.
     for group in by_sharpness.split(max(1, size // by_sharpness.shape[1])):
-        marginals = Pseudomarginals.from_logits(node, edge, group[:, :1, None, 0])
+        sharpened = FieldChoice.from_rows(group[:, :1, None], group.new_zeros(len(group), 1, 1), shrinkage)
+        marginals = sharpened.pseudomarginals(node, edge)
         for chunk in group.split(size, dim=1):
             candidate = FieldChoice.from_rows(chunk[:, :, None], chunk.new_zeros(*chunk.shape[:2], 1))
-            labels = candidate.labels(candidate.combine(marginals, topology), damping).flatten(0, 1)
-            scores.append(metric(labels, targets, topology))
-            ranks.append(rank(labels, targets, topology, level))
+            field = candidate.combine(marginals, topology)
+            labels, logs = candidate.labels(field, damping).flatten(0, 1), None
+            if needs_probabilities(level):
+                logs = candidate.beliefs(field, "sum", damping).node.flatten(0, 1)
+            scores.append(level_score(level, labels, targets, topology, logs))
+            ranks.append(rank(labels, targets, topology, level, logs))
     score, winner = torch.cat(scores).double(), torch.cat(ranks).argmax(0)
-    return FieldChoice.from_rows(candidates[winner], score.gather(0, winner[None])[0].to(node.dtype))
+    return FieldChoice.from_rows(candidates[winner], score.gather(0, winner[None])[0].to(node.dtype), shrinkage)
 
 
-def _chunk_bytes(device: torch.device) -> int:
+def chunk_bytes(device: torch.device) -> int:
     """Largest size of the edge tables of candidates that are solved at once."""
     if device.type != "cuda":
         return CHUNK_BYTES

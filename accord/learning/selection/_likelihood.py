@@ -7,11 +7,11 @@ more than the one best labelling; a grid optimises the metric itself.
 import torch
 from torch import Tensor
 
-from accord.evaluation import metric_for
+from accord.evaluation import level_score, needs_probabilities
 from accord.graphs import Topology
 from accord.inference import propagate
 from accord.learning.objectives import node_loss
-from accord.learning.selection._combination import FieldChoice
+from accord.learning.selection._combination import FieldChoice, Shrinkage
 from accord.learning.selection._grid import CombinationGrid
 
 FITTED = ("sharpness", "power", "node_weight", "node_share")
@@ -26,6 +26,7 @@ def fit_combination(
     level: str,
     grid: CombinationGrid,
     damping: float,
+    shrinkage: Shrinkage | None = None,
 ) -> FieldChoice:
     """Sharpness, power, node weight and the share of node marginals that make validation labels most likely.
 
@@ -33,7 +34,7 @@ def fit_combination(
     """
     replicas = node.shape[0]
     first = torch.tensor(grid.candidates()[0], dtype=node.dtype, device=node.device)
-    start = FieldChoice.from_rows(first.expand(replicas, -1), node.new_zeros(replicas)).tensors()
+    start = FieldChoice.from_rows(first.expand(replicas, -1), node.new_zeros(replicas), shrinkage).tensors()
     # Softplus keeps numbers positive (0.54 gives 1), the sigmoid keeps the share between 0 and 1 (-2.2 gives 0.1).
     raw = {name: node.new_full((replicas,), 0.54) for name in FITTED[:3]}
     raw["node_share"] = node.new_full((replicas,), -2.2)
@@ -54,6 +55,7 @@ def fit_combination(
         optimiser.step()
     with torch.no_grad():
         best = chosen()
-        labels = best.labels(best.field(node, edge, topology), damping)
-        score = metric_for(level)(labels, targets, topology).to(node.dtype)
+        field = best.field(node, edge, topology)
+        logs = best.beliefs(field, "sum", damping).node if needs_probabilities(level) else None
+        score = level_score(level, best.labels(field, damping), targets, topology, logs).to(node.dtype)
     return FieldChoice(**{**best.tensors(), "score": score})

@@ -91,7 +91,7 @@ def test_the_choice_does_not_depend_on_how_many_are_solved_at_once(monkeypatch, 
     monkeypatch.setattr(FieldChoice, "labels", follow)
     for size in (1, count - 1, count + 1, 2 * count, 1000):
         solved.clear()
-        monkeypatch.setattr(_grid, "_chunk_bytes", lambda device, size=size: size * each)
+        monkeypatch.setattr(_grid, "chunk_bytes", lambda device, size=size: size * each)
         chosen = choose_combination(node, edge, targets, held_out.topology, "graph", grid, RECIPE.damping)
         assert max(len(labels) for labels in solved) <= max(size, 1)
         found.append((torch.cat(solved), chosen.tensors()))

@@ -1,0 +1,105 @@
+"""How far labels can be trusted: warnings, falling back to the node network, and abstaining."""
+
+import warnings
+
+import torch
+from torch import Tensor
+
+from accord.errors import DepartureWarning, InputError, MajorityWarning, OptionError
+from accord.evaluation import NODE, most_departures, threshold_for
+from accord.graphs import GraphBatch, Topology
+from accord.methods import FieldModel
+
+ABSTAINED = -1  # in place of a label
+
+
+def trusted_labels(model: FieldModel, batch: GraphBatch, fallback: bool, precision: float | None) -> Tensor:
+    """Joint labels [tasks, nodes] of graphs.
+
+    Args:
+        model: a fitted model.
+        batch: the graphs.
+        fallback: give the node network's labels of a graph where the joint ones are out of the usual.
+        precision: leave -1 where this precision was not reached on validation nodes; None to label every node.
+    """
+    if precision is None:
+        return _usual(model, *model.joint_and_alone(batch), batch.topology, fallback)
+    answers = model.answers(batch)
+    whole = answers[model.method]
+    labels = _usual(model, whole.labels, answers[NODE].labels, batch.topology, fallback)
+    return abstain(model, labels, whole.probabilities, precision)
+
+
+def check_precision(model: FieldModel, precision: float, with_threshold: bool) -> None:
+    """Refuse a precision that cannot be asked for."""
+    if with_threshold:
+        raise OptionError("NodeClassifier.predict: give either precision or threshold, not both.")
+    if isinstance(precision, bool) or not isinstance(precision, int | float) or not 0 < precision <= 1:
+        raise OptionError(f"NodeClassifier.predict: precision is {precision!r}; give a number above 0, at most 1.")
+    if not model.validated.precision:
+        raise InputError(
+            "NodeClassifier.predict: this model was not compared with validation labels, or saved by an earlier "
+            "version, so no precision is known. Fit it again, or leave precision out."
+        )
+
+
+def abstain(model: FieldModel, labels: Tensor, probabilities: Tensor, precision: float) -> Tensor:
+    """Labels [tasks, nodes], -1 where the probability of the label is below the threshold of that precision."""
+    limits = [threshold_for(curve, precision) for curve in model.validated.precision]
+    sure = probabilities.gather(-1, labels[..., None])[..., 0].double()
+    return labels.masked_fill(sure < torch.tensor(limits, dtype=torch.float64).to(sure)[:, None], ABSTAINED)
+
+
+def _usual(model: FieldModel, labels: Tensor, alone: Tensor, topology: Topology, fallback: bool) -> Tensor:
+    """The labels; where they depart from the node network's too often, a warning, and its labels if asked for."""
+    far = unusual_graphs(model, labels != alone, topology)
+    if not bool(far.any()):
+        return labels
+    task, graph = far.nonzero()[0].tolist()
+    seen, usual, _ = model.validated.departure[task]
+    own = topology.graph == graph
+    count, graphs = int((labels != alone)[task, own].sum()), int(far.any(0).sum())
+    action = (
+        "The node network's labels are given instead."
+        if fallback
+        else "Compare with answers(); NodeClassifier(fallback=True) gives the node network's labels in such cases."
+    )
+    more = f" The same holds for {graphs - 1} more graphs." if graphs > 1 else ""
+    warnings.warn(
+        f"NodeClassifier.predict: joint labels differ from the node network's at {count} of {int(own.sum())} nodes; "
+        f"on validation graphs at {int(usual)} of {int(seen)}. The graph may be unlike the training graphs, and its "
+        f"joint labels wrong.{more} {action}",
+        DepartureWarning,
+        stacklevel=6,
+    )
+    return torch.where(far[:, topology.graph], alone, labels) if fallback else labels
+
+
+def unusual_graphs(model: FieldModel, differing: Tensor, topology: Topology) -> Tensor:
+    """[tasks, graphs], True where joint labels differ from the node network's more often than is usual.
+
+    Args:
+        model: knows what is usual; a model that was never validated knows nothing.
+        differing: [tasks, nodes], where they differ.
+        topology: of the graphs.
+    """
+    counts = differing.new_zeros(len(differing), topology.num_graphs, dtype=torch.long)
+    counts.index_add_(1, topology.graph, differing.long())
+    far = torch.zeros_like(counts, dtype=torch.bool)
+    sizes = torch.bincount(topology.graph, minlength=topology.num_graphs).tolist()
+    for task, usual in enumerate(model.validated.departure):
+        for graph in counts[task].nonzero().flatten().tolist():
+            far[task, graph] = int(counts[task, graph]) > most_departures(usual, sizes[graph])
+    return far
+
+
+def warn_of_majority(model: FieldModel) -> None:
+    """Warn of a model that labels validation nodes no better than the most frequent training label would."""
+    if not model.validated.beats_majority:
+        warnings.warn(
+            "NodeClassifier.fit: on validation data the model is not better than the most frequent training label. "
+            "Check that features and labels belong together; try more epochs, another encoder ('mlp' or 'sage'), "
+            "features='standardised', or level='f1' if one label is rare.",
+            MajorityWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,87 @@
+"""Probabilities as certain as they are right: two numbers, fitted by the likelihood of validation labels.
+
+Beliefs of sum-product propagation count the same evidence more than once on graphs with loops, and then are certain of
+what is wrong. A temperature (Guo et al. 2017) makes all of them less certain, but cannot tell such nodes from others.
+The node evidence can, so a share of it is mixed in:
+
+    log p = ((1 - share) log belief + share log evidence) / temperature, up to a constant
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+COLDEST, HOTTEST = 0.02, 50.0  # bounds of a temperature
+STEPS = 24  # of the search for a temperature; each narrows the range by the golden ratio, to 1e-5 of it in the end
+GOLDEN = (math.sqrt(5) - 1) / 2
+SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of the node evidence
+MOST_NODES = 10_000  # labelled ones that are used; more do not change two numbers
+LEAST_LOG = -1e4  # stands for -inf, so that a share of 0 leaves it out
+
+
+def fit_calibration(log_beliefs: Tensor, evidence: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
+    """Share of the evidence and temperature of each replica, both [R], under which true labels are most likely.
+
+    A weak preference for temperature 1, worth one label, decides where there are few labels. The smallest share wins
+    ties. True labels of probability 0 do not count: neither number can change them.
+
+    Args:
+        log_beliefs: [R, nodes, states], sum-product marginals.
+        evidence: [R, nodes, states], log-probabilities of each node by itself.
+        truth: [R, nodes], -1 where a label is missing; broadcasts.
+    """
+    truth = truth.expand(log_beliefs.shape[:-1])
+    labelled = (truth >= 0).any(0).nonzero().flatten()
+    labelled = labelled[:: max(1, math.ceil(len(labelled) / MOST_NODES))]
+    own, other = (values[:, labelled].double() for values in (log_beliefs, evidence))
+    fits = [_fit_temperature(_mixed(own, other, own.new_tensor([share])), truth[:, labelled]) for share in SHARES]
+    temperatures, losses = (torch.stack(values) for values in zip(*fits, strict=True))
+    best = losses.argmin(0)
+    chosen = temperatures.gather(0, best[None])[0].to(log_beliefs.dtype)
+    return torch.tensor(SHARES, dtype=log_beliefs.dtype, device=best.device)[best], chosen
+
+
+def calibrate(log_beliefs: Tensor, evidence: Tensor, share: Tensor, temperature: Tensor) -> Tensor:
+    """Calibrated probabilities [R, nodes, states].
+
+    A share of 0 and a temperature of 1 change nothing. A belief of 0 stays 0.
+
+    Args:
+        log_beliefs: [R, nodes, states].
+        evidence: [R, nodes, states].
+        share: [R].
+        temperature: [R].
+    """
+    if not bool(share.any()) and bool((temperature == 1).all()):
+        return log_beliefs.exp()
+    return (_mixed(log_beliefs, evidence, share) / temperature.to(log_beliefs)[:, None, None]).softmax(-1)
+
+
+def _mixed(log_beliefs: Tensor, evidence: Tensor, share: Tensor) -> Tensor:
+    share = share.to(log_beliefs)[:, None, None]
+    mixed = torch.lerp(log_beliefs.clamp_min(LEAST_LOG), evidence.clamp_min(LEAST_LOG), share)
+    return mixed.masked_fill(log_beliefs == -torch.inf, -torch.inf)
+
+
+def _fit_temperature(logs: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
+    """Temperature and loss of each replica [R], by golden section search: the loss has a single minimum."""
+    places = truth.clamp_min(0)[..., None]
+    counted = (truth >= 0) & logs.gather(-1, places)[..., 0].isfinite()
+
+    def loss(position: Tensor) -> Tensor:
+        found = (logs / position.exp()[:, None, None]).log_softmax(-1).gather(-1, places)[..., 0]
+        return position.square() / 2 - found.masked_fill(~counted, 0.0).sum(-1)
+
+    low, high = (logs.new_full((len(logs),), math.log(bound)) for bound in (COLDEST, HOTTEST))
+    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    at_left, at_right = loss(left), loss(right)
+    for _ in range(STEPS):
+        down = at_left <= at_right
+        low, high = torch.where(down, low, left), torch.where(down, right, high)
+        fresh = torch.where(down, high - GOLDEN * (high - low), low + GOLDEN * (high - low))
+        at_fresh = loss(fresh)
+        left, right = torch.where(down, fresh, right), torch.where(down, left, fresh)
+        at_left, at_right = torch.where(down, at_fresh, at_right), torch.where(down, at_left, at_fresh)
+    middle = (low + high) / 2
+    return middle.exp(), loss(middle)

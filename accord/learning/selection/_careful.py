@@ -1,0 +1,239 @@
+"""The combination chosen with care: few candidates, from coarse to fine, and no change that noise could explain.
+
+The search starts from a few candidates spread over the grid and moves to better neighbours. Validation data are a
+sample: the node network alone is kept unless the best candidate beats it, at the level or in node accuracy, by more
+than one and a half standard errors of their difference, paired over graphs. Among equal scores the likelihood of the
+labels decides, then the fewer changes.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from accord.evaluation import level_score, mean_log_likelihood, needs_probabilities
+from accord.field import PairwiseField
+from accord.graphs import Topology
+from accord.inference import propagate
+from accord.learning.objectives import rank
+from accord.learning.selection._combination import FieldChoice, Shrinkage
+from accord.learning.selection._grid import CombinationGrid, chunk_bytes
+
+SIGMAS = 1.5  # standard errors that a gain must exceed: the best of many candidates is lucky by about as much
+ROUNDS = 4  # of moves to better neighbours
+TIED = 8  # candidates of equal score whose likelihood is computed
+ALONE = (0.0, 1.0, 1.0, 0.0)  # sharpness to normaliser: uniform tables, so the node network alone decides
+CACHE_BYTES = 2**23  # of edge tables solved at once on a CPU: larger ones leave the cache and take longer
+FEW_GRAPHS = 10  # with fewer validation graphs, nodes are the units of the standard error
+LEAST_LOG = -30.0  # log-probability that counts for a label held to be impossible
+# Steps along sharpness, power and node weight. Beside single steps, those that change the strength of edges little: a
+# sharper table with less of it divided out, or with more weight on the nodes.
+MOVES = (
+    *((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1)),
+    *((1, -1, 0), (-1, 1, 0), (1, 0, 1), (-1, 0, -1)),
+)
+ORDERED = 3  # sharpness, power and node weight are scales; of the other axes every value is a neighbour
+
+Point = tuple[int, ...]  # position on each axis of the grid; () is the node network alone
+
+
+@dataclass(eq=False)
+class _Solved:
+    """What came of candidates: one row for each, in the order in which they were tried."""
+
+    rows: Tensor  # [candidates, R, numbers]
+    rank: Tensor  # [candidates, R]
+    score: Tensor  # [candidates, R]
+    changes: Tensor  # [candidates, R], labels that differ from the node network's
+    units: Tensor  # [2, candidates, R, units], what is right on each graph or node: at the level, and nodes
+
+    def and_more(self, more: "_Solved") -> "_Solved":
+        return _Solved(
+            **{
+                name: torch.cat([value, getattr(more, name)], int(name == "units"))
+                for name, value in vars(self).items()
+            }
+        )
+
+
+def choose_carefully(
+    node: Tensor,
+    edge: Tensor,
+    targets: Tensor,
+    topology: Topology,
+    level: str,
+    grid: CombinationGrid,
+    damping: float,
+    shrinkage: Shrinkage | None = None,
+) -> FieldChoice:
+    """A candidate of the grid, or the node network alone, for each replica. Arguments: `choose_combination`."""
+    search = _Search(node, edge, targets, topology, level, damping, shrinkage)
+    axes = _axes(grid)
+    replicas = node.shape[0]
+    tried: list[list[Point]] = [[(), *_coarse(axes)] for _ in range(replicas)]
+    solved = search.solve(_rows(axes, grid, tried, node))
+    for _ in range(ROUNDS):
+        best = (1 + solved.rank[1:].argmax(0)).tolist()  # of the combinations: the first is the node network alone
+        fresh = [
+            [point for point in _neighbours(axes, points[place]) if point not in points]
+            for points, place in zip(tried, best, strict=True)
+        ]
+        most = max(map(len, fresh))
+        if not most:
+            break
+        # Replicas with fewer neighbours repeat their best candidate, so that all are solved together.
+        padded = [
+            new + [points[place]] * (most - len(new)) for new, points, place in zip(fresh, tried, best, strict=True)
+        ]
+        for points, new in zip(tried, padded, strict=True):
+            points += new
+        solved = solved.and_more(search.solve(_rows(axes, grid, padded, node)))
+    winner = torch.tensor([search.pick(solved, replica) for replica in range(replicas)], device=node.device)
+    score = solved.score.gather(0, winner[None])[0]
+    return FieldChoice.from_rows(solved.rows[winner, torch.arange(replicas)], score.to(node.dtype), shrinkage)
+
+
+class _Search:
+    """Validation data, and what candidates make of them."""
+
+    def __init__(
+        self,
+        node: Tensor,
+        edge: Tensor,
+        targets: Tensor,
+        topology: Topology,
+        level: str,
+        damping: float,
+        shrinkage: Shrinkage | None,
+    ) -> None:
+        self.node, self.edge, self.topology, self.level = node, edge, topology, level
+        self.targets = targets.expand(node.shape[:2])
+        self.damping, self.shrinkage = damping, shrinkage
+        self.alone = node.argmax(-1)
+        self.by_graph = topology.num_graphs >= FEW_GRAPHS
+        known = (self.targets >= 0).double()
+        nodes = self._per_graph(known) if self.by_graph else known
+        by_level = (nodes > 0).double() if self.by_graph and level == "graph" else nodes
+        self.weight = torch.stack([by_level, nodes])  # [2, R, units]
+
+    def solve(self, rows: Tensor) -> _Solved:
+        """Solve candidates [candidates, R, numbers], as many at once as fit into memory."""
+        room = chunk_bytes(self.edge.device)
+        if self.edge.device.type == "cpu":
+            room = min(room, CACHE_BYTES)
+        size = max(1, room // max(1, self.edge.numel() * self.edge.element_size()))
+        parts = [self._solve(chunk) for chunk in rows.split(size)]
+        solved = parts[0]
+        for part in parts[1:]:
+            solved = solved.and_more(part)
+        return solved
+
+    def _solve(self, rows: Tensor) -> _Solved:
+        choice = FieldChoice.from_rows(rows, rows.new_zeros(rows.shape[:2]), self.shrinkage)
+        field = choice.field(self.node, self.edge, self.topology)
+        labels, logs = self._labels(choice, field), None
+        if needs_probabilities(self.level):
+            logs = choice.beliefs(field, "sum", self.damping).node
+        return _Solved(
+            rows,
+            # A task without validation labels has no score; all candidates are equal then.
+            rank(labels, self.targets, self.topology, self.level, logs).nan_to_num(-torch.inf),
+            level_score(self.level, labels, self.targets, self.topology, logs),
+            (labels != self.alone).sum(-1),
+            self._units(labels, logs),
+        )
+
+    def _labels(self, choice: FieldChoice, field: PairwiseField) -> Tensor:
+        """Joint labels [candidates, R, nodes]; on forests the best state by exact max-marginals, which is faster."""
+        if field.peeling.is_forest:
+            return propagate(field, semiring="max").node.argmax(-1)
+        return choice.labels(field, self.damping)
+
+    def _units(self, labels: Tensor, logs: Tensor | None) -> Tensor:
+        """What is right on each unit [2, candidates, R, units], at the level and in nodes; sums of it are scores."""
+        known = (self.targets >= 0).double()
+        right = (labels == self.targets) * known
+        nodes = self._per_graph(right) if self.by_graph else right
+        if self.level == "likelihood":
+            assert logs is not None
+            own = logs.gather(-1, self.targets.clamp_min(0).expand_as(labels)[..., None])[..., 0]
+            likely = own.double().clamp_min(LEAST_LOG) * known
+            return torch.stack([self._per_graph(likely) if self.by_graph else likely, nodes])
+        if self.level == "graph" and self.by_graph:
+            return torch.stack([(nodes == self.weight[1]) * self.weight[0], nodes])
+        return torch.stack([nodes, nodes])
+
+    def _per_graph(self, values: Tensor) -> Tensor:
+        return values.new_zeros(*values.shape[:-1], self.topology.num_graphs).index_add_(
+            -1, self.topology.graph, values
+        )
+
+    def pick(self, solved: _Solved, replica: int) -> int:
+        """The candidate that one replica takes; the first is the node network alone."""
+        ranks = solved.rank[:, replica]
+        best = int(ranks.argmax())
+        if bool(ranks[0] >= ranks[best]) or self._within_noise(solved, best, replica):
+            return 0
+        changes = solved.changes[:, replica]
+        tied = (ranks == ranks[best]).nonzero().flatten()
+        tied = tied[changes[tied].argsort(stable=True)][:TIED]
+        if len(tied) == 1:
+            return int(tied[0])
+        likelihood = self._likelihood(solved.rows[tied, replica], replica)
+        return int(tied[likelihood.argmax()])  # of equal likelihoods the first, which changes least
+
+    def _within_noise(self, solved: _Solved, best: int, replica: int) -> bool:
+        """Whether the best candidate is within noise of the node network alone, by both measures."""
+        if self.level in ("f1", "auc"):  # not sums over graphs or nodes
+            return False
+        gain = solved.units[:, best, replica] - solved.units[:, 0, replica]
+        weight = self.weight[:, replica]
+        mean = gain.sum(-1) / weight.sum(-1)
+        error = (gain - mean[:, None] * weight).square().sum(-1).sqrt() / weight.sum(-1)
+        return bool((mean <= SIGMAS * error).all())
+
+    def _likelihood(self, rows: Tensor, replica: int) -> Tensor:
+        """Of the labels of one replica, by each of some candidates [candidates, numbers]."""
+        own = slice(replica, replica + 1)
+        shares = None if self.shrinkage is None else (self.shrinkage[0][own], self.shrinkage[1][own])
+        found = []
+        for row in rows:
+            choice = FieldChoice.from_rows(row[None], row.new_zeros(1), shares)
+            field = choice.field(self.node[own], self.edge[own], self.topology)
+            beliefs = choice.beliefs(field, "sum", self.damping)
+            found.append(mean_log_likelihood(beliefs.node, self.targets[own])[0])
+        return torch.stack(found)
+
+
+def _axes(grid: CombinationGrid) -> list[list[float]]:
+    """The values on each axis: scales in rising order, without the sharpness 0 that is the node network alone."""
+    columns = [list(dict.fromkeys(column)) for column in zip(*grid.candidates(), strict=True)]
+    scales = [sorted(column) for column in columns[:ORDERED]]
+    scales[0] = [value for value in scales[0] if value > 0]
+    return scales + columns[ORDERED:]
+
+
+def _coarse(axes: list[list[float]]) -> list[Point]:
+    """Every sharpness, with the middle of the other scales and the first value of every other axis."""
+    middle = tuple(len(axis) // 2 for axis in axes[1:ORDERED])
+    return [(place, *middle, *(0,) * (len(axes) - ORDERED)) for place in range(len(axes[0]))]
+
+
+def _neighbours(axes: list[list[float]], point: Point) -> list[Point]:
+    """Points one step away."""
+    steps = [move + (0,) * (len(axes) - ORDERED) for move in MOVES]
+    found = [tuple(place + step for place, step in zip(point, move, strict=True)) for move in steps if point]
+    for axis in range(ORDERED, len(point)):
+        found += [(*point[:axis], place, *point[axis + 1 :]) for place in range(len(axes[axis]))]
+    inside = [p for p in found if all(0 <= place < len(axis) for place, axis in zip(p, axes, strict=True))]
+    return [p for p in inside if p != point]
+
+
+def _rows(axes: list[list[float]], grid: CombinationGrid, points: list[list[Point]], like: Tensor) -> Tensor:
+    """The numbers of each replica's points [points, R, numbers]."""
+    alone = (*ALONE, *grid.candidates()[0][len(ALONE) :])
+    columns = [
+        [tuple(axis[place] for axis, place in zip(axes, point, strict=True)) if point else alone for point in own]
+        for own in points
+    ]
+    return torch.tensor(columns, dtype=like.dtype, device=like.device).transpose(0, 1)

@@ -28,7 +28,7 @@ from accord.estimator._checks import check_parameters
 from accord.estimator._inputs import Known, read_training
 from accord.estimator._labelling import Labelling
 from accord.estimator._saving import WEIGHTS, read_model, write_model
-from accord.estimator._start import check_start, starting_weights
+from accord.estimator._start import check_start, keep_seen_states, starting_weights
 from accord.estimator._trust import warn_of_majority
 from accord.estimator._weights import ClassWeight, check_class_weight, plain_weights, state_weights
 from accord.evaluation import check_level
@@ -266,6 +266,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             self.recipe_ = with_direction(self.recipe_, portfolio) if start is None else self.recipe_
             run = run if start is None else replace(run, start=self._weights_of(start))
             self.model_ = self._method().fit(run, self.shape_, self._members())
+            if start is not None:
+                keep_seen_states(self.model_, start.model_)
             return
         fitted = fit_portfolio(portfolio, self._method(), run, self.shape_, self._members())
         self.model_, self.recipe_, self.candidates_ = fitted.model, fitted.recipe, fitted.table

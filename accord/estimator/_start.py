@@ -1,6 +1,7 @@
 """Going on from a fitted model: its weights, names and treatment of features are taken over if they fit."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -49,6 +50,13 @@ def check_start(start: object, model: "NodeClassifier", recipe: Recipe) -> None:
                 f"NodeClassifier.fit: start has {name} {_short(before)}, this model {_short(now)}. Give both the same, "
                 "or train without start."
             )
+
+
+def keep_seen_states(model: FieldModel, before: FieldModel) -> None:
+    """States that the first model was trained on may still be predicted, also if the new graphs lack them."""
+    own, earlier = model.validated.unseen, before.validated.unseen
+    both = [[state for state in now if state in then] for now, then in zip(own, earlier, strict=False)]
+    model.validated = replace(model.validated, unseen=both)
 
 
 def check_shape(before_shape: Shape, shape: Shape) -> None:

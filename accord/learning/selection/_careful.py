@@ -1,9 +1,9 @@
 """The combination chosen with care: few candidates, from coarse to fine, and no change that noise could explain.
 
 The search starts from a few candidates spread over the grid and moves to better neighbours. Validation data are a
-sample: the node network alone is kept unless the best candidate beats it, at the level or in node accuracy, by more
-than one and a half standard errors of their difference, paired over graphs. Among equal scores the likelihood of the
-labels decides, then the fewer changes.
+sample: the node network alone is kept unless the best candidate beats it by more than noise explains, at the level, in
+node accuracy or in the likelihood of the labels, by standard errors of their difference, paired over graphs. Among
+equal scores the likelihood decides, then the fewer changes.
 """
 
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from accord.learning.selection._combination import FieldChoice, Shrinkage
 from accord.learning.selection._grid import CombinationGrid, chunk_bytes
 
 SIGMAS = 1.5  # standard errors that a gain must exceed: the best of many candidates is lucky by about as much
+LIKELIER_SIGMAS = 2.0  # the same for the likelihood, of which only one candidate's is compared
 ROUNDS = 4  # of moves to better neighbours
 TIED = 8  # candidates of equal score whose likelihood is computed
 ALONE = (0.0, 1.0, 1.0, 0.0)  # sharpness to normaliser: uniform tables, so the node network alone decides
@@ -172,7 +173,9 @@ class _Search:
         """The candidate that one replica takes; the first is the node network alone."""
         ranks = solved.rank[:, replica]
         best = int(ranks.argmax())
-        if bool(ranks[0] >= ranks[best]) or self._within_noise(solved, best, replica):
+        if bool(ranks[0] >= ranks[best]):
+            return 0
+        if self._within_noise(solved, best, replica) and not self._is_likelier(solved, best, replica):
             return 0
         changes = solved.changes[:, replica]
         tied = (ranks == ranks[best]).nonzero().flatten()
@@ -192,17 +195,33 @@ class _Search:
         error = (gain - mean[:, None] * weight).square().sum(-1).sqrt() / weight.sum(-1)
         return bool((mean <= SIGMAS * error).all())
 
+    def _is_likelier(self, solved: _Solved, best: int, replica: int) -> bool:
+        """Whether a candidate makes the labels more likely than the node network alone does, beyond noise.
+
+        With few graphs, accuracies of whole graphs tell little apart; the likelihood of every node tells more.
+        """
+        own = self.targets[replica]
+        known = (own >= 0).double()
+        both = [self._marginals(row, replica)[0] for row in solved.rows[[0, best], replica]]
+        alone, joint = (logs.gather(-1, own.clamp_min(0)[:, None])[:, 0].double().clamp_min(LEAST_LOG) for logs in both)
+        gain, weight = (joint - alone) * known, self.weight[1, replica]
+        gain = self._per_graph(gain) if self.by_graph else gain
+        mean = gain.sum() / weight.sum()
+        error = (gain - mean * weight).square().sum().sqrt() / weight.sum()
+        return bool(mean > LIKELIER_SIGMAS * error)
+
     def _likelihood(self, rows: Tensor, replica: int) -> Tensor:
         """Of the labels of one replica, by each of some candidates [candidates, numbers]."""
+        own = self.targets[replica : replica + 1]
+        return torch.stack([mean_log_likelihood(self._marginals(row, replica), own)[0] for row in rows])
+
+    def _marginals(self, row: Tensor, replica: int) -> Tensor:
+        """Log-marginals [1, nodes, states] of one replica by a candidate [numbers]."""
         own = slice(replica, replica + 1)
         shares = None if self.shrinkage is None else (self.shrinkage[0][own], self.shrinkage[1][own])
-        found = []
-        for row in rows:
-            choice = FieldChoice.from_rows(row[None], row.new_zeros(1), shares)
-            field = choice.field(self.node[own], self.edge[own], self.topology)
-            beliefs = choice.beliefs(field, "sum", self.damping)
-            found.append(mean_log_likelihood(beliefs.node, self.targets[own])[0])
-        return torch.stack(found)
+        choice = FieldChoice.from_rows(row[None], row.new_zeros(1), shares)
+        field = choice.field(self.node[own], self.edge[own], self.topology)
+        return choice.beliefs(field, "sum", self.damping).node
 
 
 def _axes(grid: CombinationGrid) -> list[list[float]]:

@@ -54,7 +54,7 @@ def test_a_gain_within_noise_is_not_followed():
             chosen = choose(node, edge, y, graphs, "graph", GRID, 0.5)
             changed.append(int((chosen.labels(chosen.field(node, edge, graphs), 0.5) != node.argmax(-1)).sum()))
         alone, followed = alone + (changed[-2] == 0), followed + (changed[-1] > 0)
-    assert followed >= 6 and alone >= 5 and sum(changed[::2]) < sum(changed[1::2])
+    assert followed >= 6 and alone >= 4 and sum(changed[::2]) < sum(changed[1::2])
 
 
 @pytest.mark.parametrize("level", ["node", "graph", "likelihood", "f1", "auc"])

@@ -1,7 +1,7 @@
 """`accord`: arguments and options of every command. The work is done in commands/."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -125,13 +125,16 @@ def fit(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A single value of the recipe: node.learning_rate=0.01."),
     ] = None,
+    recipe: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A recipe file that `accord tune` wrote, in place of a preset.")
+    ] = None,
 ) -> None:
     """Train a model. The same command, given again, continues a stopped run."""
     from accord.app.commands.fit import fit_run, show_run
-    from accord.app.settings import read_settings
+    from accord.app.settings import read_recipe_flags, read_settings
     from accord.app.sources import load_data
 
-    flags = {
+    flags: dict[str, Any] = {
         "method": method,
         "encoder": encoder,
         "edge_encoder": edge_encoder,
@@ -145,12 +148,68 @@ def fit(
         "ensemble": ensemble,
         "refit": refit,
     }
+    flags = flags if recipe is None else read_recipe_flags(recipe, flags)
     settings = read_settings(config, flags, override or ())
     loaded = load_data(data, settings.seed)
     name = loaded.name.rstrip("*")
     kind = f"{settings.method}{'-refined' if settings.refine else ''}"
     folder = run or Path("runs") / f"{name}-{kind}-{settings.encoder}"
     show_run(fit_run(loaded, settings, folder, messages()), output())
+
+
+@app.command()
+def tune(
+    data: Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)],
+    run: Annotated[
+        Path | None, typer.Option(help="Folder for the search and the winner's run.", show_default="runs/DATA-tuned")
+    ] = None,
+    trials: Annotated[int, typer.Option(help="How many settings to try.")] = 30,
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="Time for the search and the winner's training; the first limit reached counts."),
+    ] = None,
+    method: Annotated[str, typer.Option(help="As for `accord fit`.")] = "spn",
+    encoder: Annotated[
+        str | None, typer.Option(help="Try only this node network.", show_default="mlp, sage, gcn, gcnii and gat")
+    ] = None,
+    edge_encoder: Annotated[str | None, typer.Option(help="Try only this edge network.")] = None,
+    level: Annotated[
+        str | None, typer.Option(help="Choose by accuracy of node or graph.  [default: the benchmark's, or node]")
+    ] = None,
+    features: Annotated[
+        str,
+        typer.Option(help="raw, row-normalised or standardised; auto tries them all, except on a benchmark."),
+    ] = "auto",
+    max_epochs: Annotated[
+        int | None, typer.Option(help="Epochs of a whole training.", show_default="300 updates, at least 30 epochs")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the search, the winner and held-out graphs.")] = 0,
+    seeds: Annotated[int, typer.Option(help="How many seeds each trial is averaged over.")] = 1,
+    accelerator: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+) -> None:
+    """Search settings on validation data and train the best. The same command, given again, continues a search."""
+    from accord.app.commands.fit import show_run
+    from accord.app.commands.tune import show_search, tune_run
+    from accord.app.settings import read_settings
+    from accord.app.sources import load_data
+    from accord.tuning import SearchBudget
+
+    flags = {
+        "method": method,
+        "encoder": encoder,
+        "edge_encoder": edge_encoder,
+        "level": level,
+        "max_epochs": max_epochs,
+        "seed": seed,
+        "features": features,
+        "accelerator": accelerator,
+    }
+    budget = SearchBudget(trials=trials, minutes=minutes, seeds=seeds, max_epochs=max_epochs)
+    loaded = load_data(data, seed)
+    folder = run or Path("runs") / f"{loaded.name.rstrip('*')}-tuned"
+    finished = tune_run(loaded, read_settings(None, flags), budget, folder, messages())
+    show_search(finished, output())
+    show_run(finished, output())
 
 
 @app.command()

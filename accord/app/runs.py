@@ -14,6 +14,7 @@ CONFIG_FILE, RESULTS_FILE, METRICS_FILE, CASES_FILE = "config.json", "results.js
 CURVES_FILE, REPORT_FILE, CARD_FILE = "curves.png", "report.html", "README.md"
 MODEL_FILE, MODEL_CONFIG_FILE, CHECKPOINT_FILE = "model.safetensors", "model.json", "checkpoint.safetensors"
 SEEN_NODES_FILE = "seen_nodes.npz"
+SEARCH_FOLDER = "search"  # of `accord tune`, which searches before there is a run
 # May differ when a run continues: the device changes only speed and rounding, and data may have moved.
 MAY_DIFFER = ("versions", "settings.accelerator", "recipe.training.accelerator", "data.name", "data.source")
 SHOWN_DIFFERENCES = 4
@@ -52,8 +53,8 @@ class Run:
 
 
 def is_empty(path: Path) -> bool:
-    """Whether a folder contains nothing but a lock and what killed writes left."""
-    return all(is_leftover(entry) for entry in path.iterdir())
+    """Whether a folder contains nothing but a lock, what killed writes left, and a search."""
+    return all(is_leftover(entry) or entry.name == SEARCH_FOLDER for entry in path.iterdir())
 
 
 def check_place(path: Path) -> None:

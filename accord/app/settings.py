@@ -9,6 +9,7 @@ from typing import Any
 from accord.encoders import encoder_spec, scorer_spec
 from accord.errors import AccordError, DataNotFoundError, OptionError
 from accord.methods import Recipe, recipe_from_config, recipe_to_config
+from accord.tuning import read_recipe
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -25,7 +26,7 @@ SPEC_OF_NAME = {  # fields of a recipe that a name can set
 
 @dataclass(frozen=True, kw_only=True)
 class FitSettings:
-    """All settings of a run; `recipe` replaces single values of the preset's recipe."""
+    """All settings of a run; `recipe` replaces single values of the preset's recipe, or of the whole one given."""
 
     method: str = "spn"
     encoder: str = "auto"  # gcnii for a benchmark, else chosen on validation data
@@ -40,6 +41,7 @@ class FitSettings:
     ensemble: int = 1
     refit: bool = False
     recipe: Mapping[str, Any] = field(default_factory=dict)
+    whole_recipe: Mapping[str, Any] = field(default_factory=dict)  # of a recipe file, in place of the preset's
 
     def plain(self) -> dict[str, Any]:
         """The settings as JSON values."""
@@ -47,7 +49,8 @@ class FitSettings:
 
 
 WHOLE_NUMBERS = ("max_epochs", "seed", "ensemble")
-KEYS = tuple(entry.name for entry in fields(FitSettings))
+KEYS = tuple(entry.name for entry in fields(FitSettings) if entry.name != "whole_recipe")  # of a TOML file
+RECIPE_SETS = ("encoder", "edge_encoder", "preset", "refine")  # flags that a recipe file leaves no room for
 
 
 def read_settings(config: Path | None, flags: Mapping[str, Any], overrides: Iterable[str] = ()) -> FitSettings:
@@ -64,6 +67,17 @@ def read_settings(config: Path | None, flags: Mapping[str, Any], overrides: Iter
     for override in overrides:
         recipe = _with_value(recipe, *_parse_override(override))
     return FitSettings(**(values | {"recipe": recipe}))
+
+
+def read_recipe_flags(path: Path, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Flags with what a recipe file sets; method and features may be given in spite of it."""
+    for name in RECIPE_SETS:
+        if flags.get(name) is not None:
+            raise OptionError(f"--recipe sets the whole recipe. Leave out --{name.replace('_', '-')}, or use --set.")
+    tuned = read_recipe(path)
+    own = {"method": tuned.method, "features": tuned.features, "encoder": tuned.recipe.encoder.kind}
+    given = {name: value for name, value in flags.items() if value is not None}
+    return {**own, **given, "whole_recipe": recipe_to_config(tuned.recipe)}
 
 
 def read_config(path: Path) -> dict[str, Any]:

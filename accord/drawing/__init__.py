@@ -4,5 +4,17 @@ from accord.drawing import _page as page
 from accord.drawing._graphs import draw_case
 from accord.drawing._plots import draw_curves, draw_reliability
 from accord.drawing._themes import DARK, LIGHT, Theme, themed, to_png
+from accord.drawing._trials import draw_trials
 
-__all__ = ["DARK", "LIGHT", "Theme", "draw_case", "draw_curves", "draw_reliability", "page", "themed", "to_png"]
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "Theme",
+    "draw_case",
+    "draw_curves",
+    "draw_reliability",
+    "draw_trials",
+    "page",
+    "themed",
+    "to_png",
+]

@@ -2,5 +2,6 @@
 
 from accord.estimator._checks import ACCELERATORS
 from accord.estimator._classifier import NodeClassifier
+from accord.estimator._search import find_settings
 
-__all__ = ["ACCELERATORS", "NodeClassifier"]
+__all__ = ["ACCELERATORS", "NodeClassifier", "find_settings"]

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,9 +22,12 @@ MOST_STATES = 1000
 
 def check_parameters(given: dict[str, Any]) -> None:
     """Refuse parameters of a classifier that cannot be used, by name."""
-    if given["recipe"] is not None and not isinstance(given["recipe"], Recipe):
-        raise InputTypeError(f"NodeClassifier: recipe is a {type(given['recipe']).__name__}, not an accord Recipe.")
-    for name, least in (("seed", 0), ("num_states", 1), ("max_epochs", 0), ("ensemble", 1)):
+    if given["recipe"] is not None and not isinstance(given["recipe"], (Recipe, str, Path)):
+        raise InputTypeError(
+            f"NodeClassifier: recipe is a {type(given['recipe']).__name__}, not an accord Recipe or the path of a "
+            "recipe file."
+        )
+    for name, least in (("seed", 0), ("num_states", 1), ("max_epochs", 0), ("ensemble", 1), ("search", 1)):
         value = given[name]
         if value is None and name not in ("seed", "ensemble"):
             continue

@@ -28,6 +28,7 @@ from accord.estimator._checks import check_parameters
 from accord.estimator._inputs import Known, read_training
 from accord.estimator._labelling import Labelling
 from accord.estimator._saving import WEIGHTS, read_model, write_model
+from accord.estimator._search import search_settings
 from accord.estimator._start import check_start, keep_seen_states, starting_weights
 from accord.estimator._trust import warn_of_majority
 from accord.estimator._weights import ClassWeight, check_class_weight, plain_weights, state_weights
@@ -49,7 +50,7 @@ from accord.methods import (
     recipe_to_config,
     refit,
 )
-from accord.tuning import fit_portfolio
+from accord.tuning import fit_portfolio, read_recipe, trial_rows
 
 SHOWN_CHARACTERS = 40  # of a parameter in a model's repr
 
@@ -75,7 +76,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         preset: "accord" or "paper".
         benchmark: take the preset's recipe and treatment of features for this benchmark.
         recipe: every choice at once; overrides preset, encoder and benchmark, and includes refinement if it has
-            options for it.
+            options for it. A path is that of a recipe file, as `accord tune` writes it, with a treatment of features.
         num_states: how many values a label can take; None counts them in the training labels.
         label_names: names of the states, kept with the model; None takes those that graphs carry
             (`Data.label_names`, as `accord.datasets.read_graphs` sets them), sorted. Labels are then matched by name.
@@ -93,6 +94,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             list of numbers by state, or a dict by label name or state, where others weigh 1. Only their ratios count.
         fallback: `predict` gives the node network's labels for a graph whose joint labels differ from them far more
             often than on validation graphs.
+        search: how many settings to try on validation data before the best are trained; None tries none. Encoders and
+            features that are given stay; what is left at its default is searched.
 
     Attributes:
         treatment_: the fitted treatment of features.
@@ -100,6 +103,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         feature_names_: names of the feature columns (`Data.feature_names`), or None.
         classes_: the states, numbered from 0.
         candidates_: networks that were tried, with validation score and loss; empty where nothing was to be chosen.
+        search_results_: with `search`, the trials as dictionaries, best first.
     """
 
     def __init__(
@@ -113,7 +117,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         seed: int = 0,
         preset: str = "accord",
         benchmark: str | None = None,
-        recipe: Recipe | None = None,
+        recipe: Recipe | str | Path | None = None,
         num_states: int | None = None,
         label_names: Sequence[str] | None = None,
         accelerator: str = "auto",
@@ -124,6 +128,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         refit: bool = False,
         class_weight: ClassWeight = None,
         fallback: bool = False,
+        search: int | None = None,
     ) -> None:
         self.method = method
         self.encoder = encoder
@@ -145,6 +150,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self.refit = refit
         self.class_weight = class_weight
         self.fallback = fallback
+        self.search = search
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Parameters that differ from their defaults, each in a few characters; scikit-learn gives the limit."""
@@ -168,9 +174,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         check_level(self.level)
         check_parameters(self.get_params(deep=False))
         encoder, edge_encoder = fixed_encoders(self.get_params(deep=False))
-        recipe = self.recipe or preset_recipe(
-            self.preset, encoder, edge_encoder, self.benchmark, self.method, self.refine
-        )
+        given = read_recipe(self.recipe).recipe if isinstance(self.recipe, (str, Path)) else self.recipe
+        recipe = given or preset_recipe(self.preset, encoder, edge_encoder, self.benchmark, self.method, self.refine)
         if self.refine and isinstance(recipe, SPNRecipe) and recipe.refinement is None:
             recipe = replace(recipe, refinement=RefinementOptions())
         check_class_weight(self.class_weight, self.method, getattr(recipe, "refinement", None) is not None)
@@ -187,6 +192,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         """The treatment of features that `fit` will use on these training graphs, if they are raw."""
         if self.features != AUTO:
             return self.features
+        if isinstance(self.recipe, (str, Path)):
+            return read_recipe(self.recipe).features
         own = self.benchmark is None and self.preset == "accord"
         return treatment_for(graphs) if own else preset_features(self.preset, self.benchmark)
 
@@ -246,7 +253,11 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         start: "NodeClassifier | None",
     ) -> "NodeClassifier":
         train, held_out = self._read(graphs, validation, start)
-        self.treatment_ = self._fit_treatment(train) if start is None else start.treatment_
+        features = self.resolve_features([training_nodes(graph) for graph in train])
+        if self.search is not None:
+            found = search_settings(self, train, held_out, folder)
+            self.recipe_, features, self.search_results_ = found.recipe, found.features, trial_rows(found.trials)
+        self.treatment_ = self._fit_treatment(train, features) if start is None else start.treatment_
         train, held_out = ([self.treatment_.apply(graph) for graph in part] for part in (train, held_out))
         weights = state_weights(self.class_weight, train, self.shape_, self.label_names_)
         run = TrainingRun(train, held_out, folder, report, weights)
@@ -259,6 +270,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
     def _train(self, run: TrainingRun, start: "NodeClassifier | None") -> None:
         """Train the networks; of several candidates the best on validation data are kept."""
         parameters = self.get_params(deep=False)
+        if self.search is not None:
+            parameters["recipe"] = self.recipe_  # the search has chosen everything
         self.recipe_ = recipe_for(self.recipe_, parameters, run.train)
         portfolio = portfolio_for(self.recipe_, parameters, run.train)
         self.candidates_ = []
@@ -315,12 +328,12 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         """The replicas of all members of the ensemble; `replicas_` has one seed, that of their average."""
         return replace(self.replicas_, seeds=tuple(range(self.seed, self.seed + self.ensemble)))
 
-    def _fit_treatment(self, train: list[Data]) -> FeatureTreatment:
+    def _fit_treatment(self, train: list[Data], features: str) -> FeatureTreatment:
         """The treatment of features; graphs that have been treated already bring their own."""
         before = common_treatment(train)
         if before is not None and self.features in ("auto", before.name):
             return before
-        return fit_treatment(self.resolve_features([training_nodes(graph) for graph in train]), train)
+        return fit_treatment(features, train)
 
     # Saving
 

@@ -1,19 +1,44 @@
-"""Tuning: networks trained apart and judged on validation data, and searches over their settings."""
+"""Tuning: networks trained apart and judged on validation data, and the search over their settings."""
 
 from accord.tuning._direction import may_be_directed
+from accord.tuning._groups import Problem
 from accord.tuning._parts import TrainedPart, combine_parts, train_edge_part, train_node_part
+from accord.tuning._plan import SearchBudget
 from accord.tuning._portfolio import METHODS_WITH_PORTFOLIO, Fitted, Portfolio, fit_portfolio
+from accord.tuning._recipe_file import TunedRecipe, read_recipe, write_recipe
 from accord.tuning._schedule import fit_schedule
+from accord.tuning._search import SearchResult, search
+from accord.tuning._space import SearchSpace, space_for
+from accord.tuning._table import COLUMNS, TITLES, markdown_table, table_cells, trial_rows
+from accord.tuning._trial import Group, TrialResult, run_trial, run_trials
 
 __all__ = [
+    "COLUMNS",
     "METHODS_WITH_PORTFOLIO",
+    "TITLES",
     "Fitted",
+    "Group",
     "Portfolio",
+    "Problem",
+    "SearchBudget",
+    "SearchResult",
+    "SearchSpace",
     "TrainedPart",
+    "TrialResult",
+    "TunedRecipe",
     "combine_parts",
     "fit_portfolio",
     "fit_schedule",
+    "markdown_table",
     "may_be_directed",
+    "read_recipe",
+    "run_trial",
+    "run_trials",
+    "search",
+    "space_for",
+    "table_cells",
     "train_edge_part",
     "train_node_part",
+    "trial_rows",
+    "write_recipe",
 ]

@@ -34,7 +34,7 @@ from accord.estimator import NodeClassifier
 from accord.evaluation import Scores, choose_cases, node_ids, reliability, score_answers, unseen_nodes
 from accord.experiments import provenance
 from accord.graphs import TEST_MASK, VAL_MASK, fingerprint_graphs, has_labels, have_mask, labels_within, scale_ratio
-from accord.methods import recipe_to_config
+from accord.methods import recipe_from_config, recipe_to_config
 
 WIDE_SCALE = 100.0  # ratio of spreads from which features of one scale hide those of another
 
@@ -115,6 +115,7 @@ def build_model(data: Benchmark, settings: FitSettings) -> NodeClassifier:
         seed=settings.seed,
         preset=settings.preset,
         benchmark=benchmark_name(data),
+        recipe=recipe_from_config(settings.whole_recipe) if settings.whole_recipe else None,
         num_states=data.num_states,
         label_names=data.label_names,
         accelerator=settings.accelerator,

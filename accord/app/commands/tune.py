@@ -1,0 +1,99 @@
+"""`accord tune`: search settings on validation data, write table, plot and recipe, and train the winner as a run."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from accord._files import locked, write_bytes, write_json, write_text
+from accord.app.commands.fit import build_model, fit_run
+from accord.app.runs import SEARCH_FOLDER, Run, check_place
+from accord.app.settings import FitSettings
+from accord.datasets import Benchmark
+from accord.drawing import draw_trials
+from accord.estimator import NodeClassifier, find_settings
+from accord.methods import recipe_to_config
+from accord.tuning import (
+    COLUMNS,
+    TITLES,
+    SearchBudget,
+    SearchResult,
+    TrialResult,
+    TunedRecipe,
+    markdown_table,
+    table_cells,
+    trial_rows,
+    write_recipe,
+)
+
+TABLE_FILE, TRIALS_FILE, PLOT_FILE, RECIPE_FILE = "table.md", "trials.json", "trials.png", "recipe.json"
+SHOWN_TRIALS = 5  # of each part, on the terminal
+
+
+def tune_run(data: Benchmark, settings: FitSettings, budget: SearchBudget, path: Path, console: Console) -> Run:
+    """Search in a run folder, or continue a search that was stopped, then train the winner there like `accord fit`.
+
+    Test graphs are read once, at the end of the winner's training.
+
+    Args:
+        data: the graphs.
+        settings: of the model; what is left at its default is searched.
+        budget: when the search ends.
+        path: the run folder; the search has a folder inside it.
+        console: for messages.
+    """
+    model = build_model(data, settings)
+    check_place(path)
+    with locked(path):
+        found = _search(model, data, budget, path, console)
+        chosen = replace(
+            settings,
+            method=found.method,
+            encoder=found.recipe.encoder.kind,
+            edge_encoder=None,
+            max_epochs=None,
+            features=found.features,
+            whole_recipe=recipe_to_config(found.recipe),
+        )
+        return fit_run(data, chosen, path, console)
+
+
+def _search(model: NodeClassifier, data: Benchmark, budget: SearchBudget, path: Path, console: Console) -> SearchResult:
+    """Run the search and write its files."""
+    limits = f"{budget.trials} trials" + ("" if budget.minutes is None else f" or {budget.minutes:g} minutes")
+    console.print(f"[bold]{escape(data.name)}[/]: searching on validation data, {limits}")
+
+    def report(result: TrialResult) -> None:
+        row = trial_rows([result])[0]
+        cells = dict(zip(COLUMNS, table_cells(row), strict=True))
+        console.print(
+            f"[dim]{TITLES[result.part]} {row['trial']}, rung {result.rung + 1}:[/] {cells['score, %']} % "
+            f"[dim]{escape(cells['network'])}, {cells['features']}, {cells['epochs']} epochs, {cells['seconds']} s[/]",
+            soft_wrap=True,
+        )
+
+    found = find_settings(model, data.train, data.val or None, path, budget, report)
+    folder, rows = path / SEARCH_FOLDER, trial_rows(found.trials)
+    write_json(folder / TRIALS_FILE, rows)
+    write_text(folder / TABLE_FILE, markdown_table(rows))
+    write_bytes(folder / PLOT_FILE, draw_trials(found.trials))
+    write_recipe(folder / RECIPE_FILE, TunedRecipe(found.method, found.features, found.recipe))
+    return found
+
+
+def show_search(run: Run, console: Console) -> None:
+    """Print the best trials of a finished search and the path of its recipe."""
+    folder = run.path / SEARCH_FOLDER
+    rows: list[dict[str, Any]] = run.read(f"{SEARCH_FOLDER}/{TRIALS_FILE}")
+    for part, title in TITLES.items():
+        own = [row for row in rows if row["part"] == part][:SHOWN_TRIALS]
+        if own:
+            table = Table(*COLUMNS, title=f"{title}, by validation data", title_justify="left")
+            for row in own:
+                table.add_row(*map(escape, table_cells(row)))
+            console.print(table)
+    console.print(f"All trials: {folder / TABLE_FILE}", soft_wrap=True, markup=False)
+    console.print(f"Recipe: {folder / RECIPE_FILE}", soft_wrap=True, markup=False)

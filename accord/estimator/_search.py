@@ -1,0 +1,70 @@
+"""`NodeClassifier(search=...)`: what a model's parameters leave open is searched on validation data."""
+
+from collections.abc import Sequence
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torch_geometric.data import Data
+
+from accord.graphs import common_treatment
+from accord.learning.training import usual_torch
+from accord.tuning import Problem, SearchBudget, SearchResult, search, space_for
+from accord.tuning._search import ReportTrial
+
+if TYPE_CHECKING:
+    from accord.estimator._classifier import NodeClassifier
+
+SEARCH_FOLDER = "search"  # inside the folder of a fit
+
+
+def find_settings(
+    model: "NodeClassifier",
+    graphs: Sequence[Data],
+    validation: Sequence[Data] | None = None,
+    folder: Path | None = None,
+    budget: SearchBudget | None = None,
+    report: ReportTrial | None = None,
+) -> SearchResult:
+    """Search the settings that a model would be fitted with, without the training of the winner.
+
+    The arguments are those of `NodeClassifier.fit` and `search_settings`.
+    """
+    with usual_torch():
+        return search_settings(model, *model._read(graphs, validation), folder, budget, report)
+
+
+def search_settings(
+    model: "NodeClassifier",
+    train: Sequence[Data],
+    validation: Sequence[Data],
+    folder: Path | None = None,
+    budget: SearchBudget | None = None,
+    report: ReportTrial | None = None,
+) -> SearchResult:
+    """Search for the settings of a model whose data have been read: `recipe_` and `shape_` are set.
+
+    Parameters that were given stay as they are: an encoder, an edge encoder, features. Those at their defaults are
+    searched. A benchmark keeps the features of its preset.
+
+    Args:
+        model: gives the recipe to start from, method, level and seed.
+        train: training graphs with raw features and labels as states.
+        validation: validation graphs, likewise.
+        folder: of the fit; finished trials are kept in a folder inside it.
+        budget: None takes the model's `search` trials.
+        report: called with every trial.
+    """
+    defaults = {name: entry.default for name, entry in signature(type(model)).parameters.items()}
+    encoder, edge_encoder = (
+        None if getattr(model, name) == defaults[name] else getattr(model, name) for name in ("encoder", "edge_encoder")
+    )
+    treated = common_treatment(list(train))
+    features = treated.name if treated is not None else model.resolve_features(train)
+    is_open = treated is None and model.features == "auto" and model.benchmark is None
+    space = space_for(train, encoder, edge_encoder, None if is_open else features)
+    problem = Problem(train, validation, model.shape_, model.level, model.method, model.resolve_recipe(train), features)
+    if budget is None:
+        budget = SearchBudget(trials=model.search or 1, max_epochs=model.max_epochs)
+    place = None if folder is None else folder / SEARCH_FOLDER
+    return search(problem, space, budget, model.seed, place, report)

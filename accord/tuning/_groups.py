@@ -1,0 +1,130 @@
+"""Which settings a search tries: groups of trials, drawn one after the other from the space."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from torch_geometric.data import Data
+
+from accord.graphs import common_treatment, fit_treatment
+from accord.learning import PartOptions, TrainingRun
+from accord.methods import Recipe, Shape, SPNRecipe
+from accord.tuning._plan import for_search
+from accord.tuning._space import SearchSpace, draw_edge, draw_node, draw_options, draw_whole
+from accord.tuning._trial import Group, Part
+
+WIDTH = 2  # settings of a group
+Context = tuple[str, int | None]  # features, graphs an update
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be learned, and the settings that the search starts from."""
+
+    train: Sequence[Data]  # with raw features, labels as states
+    validation: Sequence[Data]
+    shape: Shape
+    level: str
+    method: str
+    recipe: Recipe  # the first candidate, and what the search leaves as it is
+    features: str  # the treatment of features of the first candidate
+
+    @cached_property
+    def _runs(self) -> dict[str, TrainingRun]:
+        return {}
+
+    def run(self, features: str) -> TrainingRun:
+        """The graphs with a treatment of features; graphs that were given treated keep theirs."""
+        if features not in self._runs:
+            treatment = common_treatment(list(self.train)) or fit_treatment(features, list(self.train))
+            train, held_out = ([treatment.apply(graph) for graph in part] for part in (self.train, self.validation))
+            self._runs[features] = TrainingRun(train, held_out)
+        return self._runs[features]
+
+    @property
+    def separate(self) -> bool:
+        """Whether node and edge network are trained apart, so that their settings can be searched apart."""
+        return isinstance(self.recipe, SPNRecipe) and not (self.recipe.shared or self.recipe.consistency)
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Draws the groups of a search; every draw depends on the seed and its number alone.
+
+    The first group of each part is the network that the search starts from, once as it is and once with another rate.
+    """
+
+    problem: Problem
+    space: SearchSpace
+    seed: int
+
+    @cached_property
+    def base(self) -> Recipe:
+        """The recipe that the search starts from."""
+        return for_search(self.problem.recipe, len(self.problem.train))
+
+    def nodes(self, trials: int) -> list[Group]:
+        """Groups of node networks."""
+
+        def draw(number: int, width: int) -> tuple[str, Sequence[Recipe]]:
+            if number:
+                return draw_node(self.base, self.space, number - 1, width, self.seed)
+            others = self._other_options("node", width - 1, self.base.node.label_smoothing)
+            return self.problem.features, [self.base, *(replace(self.base, node=own) for own in others)]
+
+        return [self._group("node", numbers, *draw(place, len(numbers))) for place, numbers in _numbers(trials, WIDTH)]
+
+    def edges(self, trials: int, contexts: Sequence[Context]) -> list[Group]:
+        """Groups of edge networks, on the features and batches of good node networks, which take turns.
+
+        The first candidate's edge network is tried in the best context and in its own.
+        """
+        first = list(dict.fromkeys([contexts[0], self.own_context]))
+
+        def draw(number: int, width: int) -> tuple[str, Sequence[Recipe]]:
+            features, batch_graphs = first[number] if number < len(first) else contexts[number % len(contexts)]
+            base = replace(self.base, training=replace(self.base.training, batch_graphs=batch_graphs))
+            assert isinstance(base, SPNRecipe)
+            if number >= len(first):
+                return features, draw_edge(base, self.space, number - len(first), width, self.seed)
+            others = self._other_options(f"edge {number}", width - 1, base.edge.label_smoothing)
+            return features, [base, *(replace(base, edge=own) for own in others)]
+
+        return [self._group("edge", numbers, *draw(place, len(numbers))) for place, numbers in _numbers(trials, WIDTH)]
+
+    def wholes(self, trials: int) -> list[Group]:
+        """Whole recipes, each by itself."""
+        drawn = [(self.problem.features, self.base)]
+        drawn += [draw_whole(self.base, self.space, number, self.seed) for number in range(trials - 1)]
+        return [self._group("whole", (number,), features, [recipe]) for number, (features, recipe) in enumerate(drawn)]
+
+    @property
+    def own_context(self) -> Context:
+        """Features and batches of the first candidate."""
+        return self.problem.features, self.base.training.batch_graphs
+
+    def is_first(self, group: Group) -> bool:
+        """Whether a group's edge network is that of the first candidate."""
+        own, base = group.recipes[0], self.base
+        assert isinstance(own, SPNRecipe) and isinstance(base, SPNRecipe)
+        return (own.edge_encoder, own.scorer, own.edge) == (base.edge_encoder, base.scorer, base.edge)
+
+    def _group(self, part: Part, numbers: tuple[int, ...], features: str, recipes: Sequence[Recipe]) -> Group:
+        ready = tuple(for_search(recipe, len(self.problem.train)) for recipe in recipes)
+        return Group(part, self.problem.method, features, ready, numbers)
+
+    def _other_options(self, what: str, count: int, label_smoothing: float) -> list[PartOptions]:
+        drawn = draw_options(random.Random(f"first {what} {self.seed}"), count)
+        return [replace(own, label_smoothing=label_smoothing) for own in drawn]
+
+
+def context_of(group: Group) -> Context:
+    """Features and batches of a group."""
+    return group.features, group.recipes[0].training.batch_graphs
+
+
+def _numbers(trials: int, width: int) -> list[tuple[int, tuple[int, ...]]]:
+    """The groups of so many trials: their places, and the numbers of their trials."""
+    firsts = range(0, trials, width)
+    return [(place, tuple(range(first, min(first + width, trials)))) for place, first in enumerate(firsts)]

@@ -207,7 +207,8 @@ def tune(
     budget = SearchBudget(trials=trials, minutes=minutes, seeds=seeds, max_epochs=max_epochs)
     loaded = load_data(data, seed)
     folder = run or Path("runs") / f"{loaded.name.rstrip('*')}-tuned"
-    finished = tune_run(loaded, read_settings(None, flags), budget, folder, messages())
+    fixed = [name for name in ("encoder", "edge_encoder") if flags[name] is not None]
+    finished = tune_run(loaded, read_settings(None, flags), budget, folder, messages(), fixed)
     show_search(finished, output())
     show_run(finished, output())
 

@@ -1,6 +1,6 @@
 """`NodeClassifier(search=...)`: what a model's parameters leave open is searched on validation data."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,13 +25,14 @@ def find_settings(
     folder: Path | None = None,
     budget: SearchBudget | None = None,
     report: ReportTrial | None = None,
+    fixed: Collection[str] = (),
 ) -> SearchResult:
     """Search the settings that a model would be fitted with, without the training of the winner.
 
     The arguments are those of `NodeClassifier.fit` and `search_settings`.
     """
     with usual_torch():
-        return search_settings(model, *model._read(graphs, validation), folder, budget, report)
+        return search_settings(model, *model._read(graphs, validation), folder, budget, report, fixed)
 
 
 def search_settings(
@@ -41,6 +42,7 @@ def search_settings(
     folder: Path | None = None,
     budget: SearchBudget | None = None,
     report: ReportTrial | None = None,
+    fixed: Collection[str] = (),
 ) -> SearchResult:
     """Search for the settings of a model whose data have been read: `recipe_` and `shape_` are set.
 
@@ -54,10 +56,12 @@ def search_settings(
         folder: of the fit; finished trials are kept in a folder inside it.
         budget: None takes the model's `search` trials.
         report: called with every trial.
+        fixed: parameters that stay as they are even if that is their default: "encoder", "edge_encoder".
     """
     defaults = {name: entry.default for name, entry in signature(type(model)).parameters.items()}
     encoder, edge_encoder = (
-        None if getattr(model, name) == defaults[name] else getattr(model, name) for name in ("encoder", "edge_encoder")
+        None if name not in fixed and getattr(model, name) == defaults[name] else getattr(model, name)
+        for name in ("encoder", "edge_encoder")
     )
     treated = common_treatment(list(train))
     features = treated.name if treated is not None else model.resolve_features(train)

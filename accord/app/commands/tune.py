@@ -1,5 +1,6 @@
 """`accord tune`: search settings on validation data, write table, plot and recipe, and train the winner as a run."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,10 @@ from accord.tuning import (
     COLUMNS,
     TITLES,
     SearchBudget,
-    SearchResult,
     TrialResult,
     TunedRecipe,
     markdown_table,
+    read_recipe,
     table_cells,
     trial_rows,
     write_recipe,
@@ -33,7 +34,14 @@ TABLE_FILE, TRIALS_FILE, PLOT_FILE, RECIPE_FILE = "table.md", "trials.json", "tr
 SHOWN_TRIALS = 5  # of each part, on the terminal
 
 
-def tune_run(data: Benchmark, settings: FitSettings, budget: SearchBudget, path: Path, console: Console) -> Run:
+def tune_run(
+    data: Benchmark,
+    settings: FitSettings,
+    budget: SearchBudget,
+    path: Path,
+    console: Console,
+    fixed: Collection[str] = (),
+) -> Run:
     """Search in a run folder, or continue a search that was stopped, then train the winner there like `accord fit`.
 
     Test graphs are read once, at the end of the winner's training.
@@ -44,11 +52,12 @@ def tune_run(data: Benchmark, settings: FitSettings, budget: SearchBudget, path:
         budget: when the search ends.
         path: the run folder; the search has a folder inside it.
         console: for messages.
+        fixed: settings that stay as they are even if that is their default: "encoder", "edge_encoder".
     """
     model = build_model(data, settings)
     check_place(path)
     with locked(path):
-        found = _search(model, data, budget, path, console)
+        found = _search(model, data, budget, path, console, fixed)
         chosen = replace(
             settings,
             method=found.method,
@@ -61,8 +70,15 @@ def tune_run(data: Benchmark, settings: FitSettings, budget: SearchBudget, path:
         return fit_run(data, chosen, path, console)
 
 
-def _search(model: NodeClassifier, data: Benchmark, budget: SearchBudget, path: Path, console: Console) -> SearchResult:
-    """Run the search and write its files."""
+def _search(
+    model: NodeClassifier,
+    data: Benchmark,
+    budget: SearchBudget,
+    path: Path,
+    console: Console,
+    fixed: Collection[str],
+) -> TunedRecipe:
+    """Run the search and write its files; the winner is returned as its file has it."""
     limits = f"{budget.trials} trials" + ("" if budget.minutes is None else f" or {budget.minutes:g} minutes")
     console.print(f"[bold]{escape(data.name)}[/]: searching on validation data, {limits}")
 
@@ -75,13 +91,13 @@ def _search(model: NodeClassifier, data: Benchmark, budget: SearchBudget, path: 
             soft_wrap=True,
         )
 
-    found = find_settings(model, data.train, data.val or None, path, budget, report)
+    found = find_settings(model, data.train, data.val or None, path, budget, report, fixed)
     folder, rows = path / SEARCH_FOLDER, trial_rows(found.trials)
     write_json(folder / TRIALS_FILE, rows)
     write_text(folder / TABLE_FILE, markdown_table(rows))
     write_bytes(folder / PLOT_FILE, draw_trials(found.trials))
     write_recipe(folder / RECIPE_FILE, TunedRecipe(found.method, found.features, found.recipe))
-    return found
+    return read_recipe(folder / RECIPE_FILE)
 
 
 def show_search(run: Run, console: Console) -> None:

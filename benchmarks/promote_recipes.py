@@ -1,32 +1,50 @@
-"""Write the best recipes of `search_recipes.py` into preset `accord`.
+"""Write recipes that `accord tune` found into the table of preset `accord`.
 
-    python benchmarks/promote_recipes.py
+    accord tune cora* --encoder gcn --trials 80 --seeds 3 --run runs/cora-gcn
+    python benchmarks/promote_recipes.py cora* gcn runs/cora-gcn/search/recipe.json
 
-Reads results/search/node.json and edge.json (rankings on validation data) and writes the table that the preset reads.
-Where the edge network's search was not finished, the edge network found for GCNII on the same data is used.
+The table keeps the networks and how they are trained. The features must be those of the preset, because all encoders of
+a benchmark share them.
 """
 
+import argparse
 import json
 from pathlib import Path
 
 from accord._files import write_json
+from accord.datasets import resolve_benchmark
+from accord.encoders import encoder_spec
+from accord.methods import preset_features, recipe_to_config
+from accord.tuning import read_recipe
 
-ROOT = Path(__file__).parent.parent
-TABLE = ROOT / "accord" / "methods" / "accord_benchmarks.json"
+TABLE = Path(__file__).parent.parent / "accord" / "methods" / "accord_benchmarks.json"
+KEPT = ("encoder", "node", "edge_encoder", "edge", "scorer")
 
 
-def main():
-    node = json.loads((ROOT / "results/search/node.json").read_text())
-    edge = json.loads((ROOT / "results/search/edge.json").read_text())
-    table = {}
-    for name, found in sorted(node.items()):
-        _, benchmark, encoder = name.removesuffix(".json").split("-")
-        best = found["ranked"][0]
-        other = edge.get(f"edge-{benchmark}-{encoder}.json", edge[f"edge-{benchmark}-gcnii.json"])["ranked"][0]
-        row = {key: best[key] for key in ("encoder", "node")}
-        row |= {key: other[key] for key in ("edge_encoder", "edge", "scorer")}
-        table.setdefault(encoder, {})[f"{benchmark}*"] = row
-    write_json(TABLE, table)
+def promote(table: dict, benchmark: str, encoder: str, file: Path) -> dict:
+    """The table with the recipe of a file in the row of a benchmark and an encoder."""
+    benchmark, kind = resolve_benchmark(benchmark), encoder_spec(encoder).kind
+    tuned = read_recipe(file)
+    wanted = preset_features("accord", benchmark)
+    if tuned.method != "spn" or tuned.features != wanted or tuned.recipe.encoder.kind != kind:
+        raise SystemExit(
+            f"{file}: is for method {tuned.method}, encoder {tuned.recipe.encoder.kind} and {tuned.features} features; "
+            f"spn, {kind} and {wanted} features are needed. Tune with --encoder {kind} --features {wanted}."
+        )
+    config = json.loads(json.dumps(recipe_to_config(tuned.recipe)))
+    row = {key: config[key] for key in KEPT}
+    row["training"] = {key: config["training"][key] for key in ("max_epochs", "batch_graphs", "evaluate_every")}
+    return {**table, kind: {**table.get(kind, {}), benchmark: row}}
+
+
+def main() -> None:
+    """Change the table in place."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("benchmark")
+    parser.add_argument("encoder")
+    parser.add_argument("file", type=Path)
+    args = parser.parse_args()
+    write_json(TABLE, promote(json.loads(TABLE.read_text()), args.benchmark, args.encoder, args.file))
 
 
 if __name__ == "__main__":

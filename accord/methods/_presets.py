@@ -94,7 +94,7 @@ DENSE_GRID = CombinationGrid(
 # How benchmarks choose the combination: as in the committed results.
 AS_COMMITTED: dict[str, Any] = {"rule": "score", "shrinkage": 0.0}
 
-# The best recipes on validation data, by encoder and benchmark (benchmarks/search_recipes.py, promote_recipes.py).
+# The best recipes on validation data, by encoder and benchmark (`accord tune`, benchmarks/promote_recipes.py).
 ACCORD_BENCHMARKS = "accord_benchmarks.json"
 
 

@@ -140,14 +140,16 @@ class _Search:
         full = self.budget.epochs_of(len(RUNGS) - 1, len(self.problem.train), winner.recipe["training"]["batch_graphs"])
         if self.budget.minutes is None:
             return full
-        parts = [(winner.part, winner.number)]
+        parts, remaining = [(winner.part, winner.number)], self.budget.deadline(1.0) - self.store.seconds
         if winner.part == PAIR:
             parts = list(zip(("node", "edge"), divmod(winner.number, PAIR_STRIDE), strict=True))
-        each = 0.0  # seconds of an epoch
+            grid = CombinationGrid(**winner.recipe["grid"])
+            remaining -= winner.seconds * len(grid.candidates()) / len(coarse_grid(grid).candidates())
+        each = 0.0  # seconds of an epoch, by the slowest rung of each network
         for part in parts:
-            rungs = [own for own in self.store.results.values() if (own.part, own.number) == part]
-            each += sum(own.seconds for own in rungs) / max(own.epochs for own in rungs)
-        remaining = self.budget.deadline(1.0) - self.store.seconds
+            rungs = sorted((own.epochs, own.seconds) for own in self.results.values() if (own.part, own.number) == part)
+            before = [0, *(epochs for epochs, _ in rungs)]
+            each += max(seconds / max(end - start, 1) for (end, seconds), start in zip(rungs, before, strict=False))
         return min(full, max(winner.epochs, int(remaining / max(each, 1e-9))))
 
     # Halving

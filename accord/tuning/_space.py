@@ -76,7 +76,7 @@ def space_for(
     counts = all(bool((graph.x >= 0).all()) for graph in train)  # rows of other numbers have no meaningful sum
     treatments = tuple(name for name in TREATMENTS if counts or name != "row-normalised")
     # An edge without its reverse, or with other attributes in the other direction, has an orientation.
-    directed = not all(graph.is_undirected() for graph in train)
+    directed = any(graph.edge_index is not None and not graph.is_undirected() for graph in train)
     return SearchSpace(
         encoders=ENCODERS if encoder is None else (encoder,),
         edge_encoders=edges,

@@ -285,7 +285,7 @@ def test_bad_choices_are_refused_before_any_work():
     ):
         with pytest.raises(OptionError, match=message):
             classifier(**changes).fit(TRAIN, VAL)
-    for changes in ({"seed": "a"}, {"num_states": "3"}, {"recipe": "x"}, {"encoder": 3}, {"label_names": "abc"}):
+    for changes in ({"seed": "a"}, {"num_states": "3"}, {"recipe": 3}, {"encoder": 3}, {"label_names": "abc"}):
         with pytest.raises(InputTypeError):
             classifier(**changes).fit(TRAIN, VAL)
     x, edges = torch.randn(2, 3), torch.empty(2, 0, dtype=torch.long)

@@ -2,17 +2,20 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import torch
 from made_graphs import made_trees
+from torch_geometric.data import Data
 
 from accord.encoders import GCN, MLP
 from accord.errors import InputError, OptionError
 from accord.learning import PartOptions, TrainingOptions
 from accord.methods import METHODS, Shape, preset_recipe
 from accord.tuning import Problem, SearchBudget, SearchSpace, markdown_table, search, space_for, trial_rows
-from accord.tuning._search import coarse_grid
+from accord.tuning._search import _asked, _Search, coarse_grid
 from accord.tuning._store import CHECKPOINTS, TRIALS
 
 TRAINING = TrainingOptions(max_epochs=9, accelerator="cpu")
@@ -145,6 +148,26 @@ def test_the_space_follows_the_data():
     assert directed.symmetric == (True, False) and directed.encoders == ("sage",) and directed.features == ("raw",)
     assert directed.batch_graphs == (None,) and directed.edge_encoders[0] == "sage"
     assert "row-normalised" in space_for(trees).features
+
+
+def test_the_time_that_remains_shortens_the_winners_training():
+    """A made search: trials of known length, and a minute in all."""
+    problem = made_problem("gnn")
+    with TemporaryDirectory() as place:
+        running = _Search(problem, SPACE, SearchBudget(trials=2, minutes=1.0, max_epochs=90), 0, Path(place), None)
+        first, second = (_asked("node", 0, rung, epochs, "raw", problem.recipe) for rung, epochs in enumerate((10, 30)))
+        for result in (replace(first, seconds=10.0), replace(second, seconds=20.0)):
+            running._keep(running.store.add(result))
+        assert running.winner_epochs(second) == 30, "a second an epoch, 30 seconds remain"
+        running.budget = replace(running.budget, minutes=1.5)
+        assert running.winner_epochs(second) == 60
+        running.budget = replace(running.budget, minutes=5.0)
+        assert running.winner_epochs(second) == 90, "a whole training"
+
+
+def test_graphs_without_edges_have_no_direction():
+    lone = [Data(x=torch.rand(3, 2), y=torch.tensor([0, 1, 0])) for _ in range(3)]
+    assert space_for(lone).symmetric == (True,)
 
 
 @pytest.mark.parametrize("wrong", [{"trials": 0}, {"minutes": 0.0}, {"seeds": True}, {"updates": 1.5}])

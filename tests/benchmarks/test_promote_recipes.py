@@ -1,0 +1,43 @@
+"""Promoting a tuned recipe changes its own row of the preset's table and no other."""
+
+import importlib.util
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from accord.learning import PartOptions
+from accord.methods import preset_recipe, recipe_from_config, recipe_to_config
+from accord.tuning import TunedRecipe, write_recipe
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "promote_recipes.py"
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("promote_recipes", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_one_row_changes_and_reads_back(script, tmp_path):
+    table = json.loads(script.TABLE.read_text())
+    before = preset_recipe("accord", "gcn", benchmark="cora*")
+    tuned = replace(before, node=PartOptions(learning_rate=0.123))
+    write_recipe(tmp_path / "recipe.json", TunedRecipe("spn", "raw", tuned))
+    after = script.promote(table, "cora*", "GCN", tmp_path / "recipe.json")
+    assert {k: v for k, v in after["gcn"].items() if k != "cora*"} == {
+        k: v for k, v in table["gcn"].items() if k != "cora*"
+    }
+    assert {k: v for k, v in after.items() if k != "gcn"} == {k: v for k, v in table.items() if k != "gcn"}
+    plain = preset_recipe("accord", "gcn")
+    assert recipe_from_config({**recipe_to_config(plain), **after["gcn"]["cora*"]}) == tuned
+
+
+def test_other_features_are_refused(script, tmp_path):
+    recipe = preset_recipe("accord", "gcn", benchmark="cora*")
+    write_recipe(tmp_path / "recipe.json", TunedRecipe("spn", "standardised", recipe))
+    with pytest.raises(SystemExit, match="raw features are needed"):
+        script.promote({}, "cora*", "gcn", tmp_path / "recipe.json")

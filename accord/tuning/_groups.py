@@ -78,16 +78,17 @@ class Draws:
     def edges(self, trials: int, contexts: Sequence[Context]) -> list[Group]:
         """Groups of edge networks, on the features and batches of good node networks, which take turns.
 
-        The first candidate's edge network is tried in the best context and in its own.
+        The first candidate's edge network is tried in the best context and, after the first draw, in its own.
         """
-        first = list(dict.fromkeys([contexts[0], self.own_context]))
+        first = {0: contexts[0]} | ({2: self.own_context} if self.own_context != contexts[0] else {})
 
         def draw(number: int, width: int) -> tuple[str, Sequence[Recipe]]:
-            features, batch_graphs = first[number] if number < len(first) else contexts[number % len(contexts)]
+            drawn = number - sum(place < number for place in first)  # draws before this one
+            features, batch_graphs = first.get(number, contexts[drawn % len(contexts)])
             base = replace(self.base, training=replace(self.base.training, batch_graphs=batch_graphs))
             assert isinstance(base, SPNRecipe)
-            if number >= len(first):
-                return features, draw_edge(base, self.space, number - len(first), width, self.seed)
+            if number not in first:
+                return features, draw_edge(base, self.space, drawn, width, self.seed)
             others = self._other_options(f"edge {number}", width - 1, base.edge.label_smoothing)
             return features, [base, *(replace(base, edge=own) for own in others)]
 

@@ -117,7 +117,8 @@ def draw_edge(base: PairRecipe, space: SearchSpace, number: int, width: int, see
     """Draw recipes whose edge networks differ in rate and weight decay alone; batches are those of `base`."""
     rng = random.Random(f"edge {seed} {number}")
     kind = _in_turn(space.edge_encoders, number, seed)
-    drawn = replace(base, edge_encoder=draw_encoder(kind, rng, space.hidden), scorer=draw_scorer(rng, space.symmetric))
+    symmetric = space.symmetric[number % len(space.symmetric) - 1]  # where edges have a direction, it is kept first
+    drawn = replace(base, edge_encoder=draw_encoder(kind, rng, space.hidden), scorer=draw_scorer(rng, symmetric))
     return [replace(drawn, edge=own) for own in draw_options(rng, width)]
 
 
@@ -134,7 +135,7 @@ def draw_whole(base: Recipe, space: SearchSpace, number: int, seed: int) -> tupl
                 part: draw_options(rng, 1)[0],
             }
     if "scorer" in own:
-        values["scorer"] = draw_scorer(rng, space.symmetric)
+        values["scorer"] = draw_scorer(rng, rng.choice(space.symmetric))
     return features, replace(recipe, **values)
 
 
@@ -192,10 +193,10 @@ def draw_options(rng: random.Random, width: int) -> list[PartOptions]:
     return [PartOptions(learning_rate=rate, weight_decay=decay, label_smoothing=smoothing) for rate, decay in pairs]
 
 
-def draw_scorer(rng: random.Random, symmetric: Sequence[bool]) -> ScorerSpec:
-    """A scorer, its dropout, and whether it ignores the direction of edges."""
+def draw_scorer(rng: random.Random, symmetric: bool) -> ScorerSpec:
+    """A scorer and its dropout."""
     kind: Any = rng.choice([BilinearScorer, LinearScorer, AgreementScorer, AgreementScorer])
-    drawn: ScorerSpec = kind(dropout=rng.choice([0.0, 0.3, 0.5]), symmetric=rng.choice(symmetric))
+    drawn: ScorerSpec = kind(dropout=rng.choice([0.0, 0.3, 0.5]), symmetric=symmetric)
     return drawn
 
 

@@ -13,10 +13,12 @@ from torch_geometric.data import Data
 from accord.encoders import GCN, MLP
 from accord.errors import InputError, OptionError
 from accord.learning import PartOptions, TrainingOptions
+from accord.learning.training import Trainer
 from accord.methods import METHODS, Shape, preset_recipe
 from accord.tuning import Problem, SearchBudget, SearchSpace, markdown_table, search, space_for, trial_rows
 from accord.tuning._search import _asked, _Search, coarse_grid
-from accord.tuning._store import CHECKPOINTS, TRIALS
+from accord.tuning._space import draw_edge
+from accord.tuning._store import CHECKPOINTS, TRIALS, TrialStore
 
 TRAINING = TrainingOptions(max_epochs=9, accelerator="cpu")
 BUDGET = SearchBudget(trials=6, max_epochs=9)
@@ -54,23 +56,33 @@ def test_parts_are_tried_and_combined(whole):
     assert markdown_table(rows).count("\n| ") == len(rows) + 3
 
 
-def test_a_stopped_search_goes_on_to_the_same_table(whole, tmp_path):
-    class Stop(Exception):
-        pass
+class Stop(Exception):
+    """A kill."""
 
-    def stop_after(count):
-        left = [count]
 
-        def report(result):
-            left[0] -= 1
-            if left[0] < 0:
-                raise Stop
+def stopping(work, count):
+    """The work, until it has been done so often."""
+    left = [count]
 
-        return report
+    def until(*args, **kwargs):
+        left[0] -= 1
+        if left[0] < 0:
+            raise Stop
+        return work(*args, **kwargs)
 
-    for count in (1, 4, 7):
-        with pytest.raises(Stop):
-            search(made_problem(), SPACE, BUDGET, folder=tmp_path, report=stop_after(count))
+    return until
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "counts"),
+    [(Trainer, "train_epoch", (1, 8, 6)), (TrialStore, "add", (1, 4, 3)), (_Search, "_keep", (1, 5, 9))],
+    ids=["in training", "between two trials of a group", "between groups"],
+)
+def test_a_stopped_search_goes_on_to_the_same_table(whole, tmp_path, monkeypatch, place, name, counts):
+    for count in counts:
+        with monkeypatch.context() as patched, pytest.raises(Stop):
+            patched.setattr(place, name, stopping(getattr(place, name), count))
+            search(made_problem(), SPACE, BUDGET, folder=tmp_path)
     kept = {path: path.read_bytes() for path in (tmp_path / TRIALS).iterdir()}
     assert kept
     again = search(made_problem(), SPACE, BUDGET, folder=tmp_path)
@@ -163,6 +175,14 @@ def test_the_time_that_remains_shortens_the_winners_training():
         assert running.winner_epochs(second) == 60
         running.budget = replace(running.budget, minutes=5.0)
         assert running.winner_epochs(second) == 90, "a whole training"
+
+
+def test_directed_edges_are_tried_with_their_direction_first():
+    for seed in range(3):
+        recipes = [
+            draw_edge(made_problem().recipe, replace(SPACE, symmetric=(True, False)), n, 1, seed)[0] for n in (0, 1)
+        ]
+        assert [recipe.scorer.symmetric for recipe in recipes] == [False, True]
 
 
 def test_graphs_without_edges_have_no_direction():

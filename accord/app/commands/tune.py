@@ -32,6 +32,7 @@ from accord.tuning import (
 
 TABLE_FILE, TRIALS_FILE, PLOT_FILE, RECIPE_FILE = "table.md", "trials.json", "trials.png", "recipe.json"
 SHOWN_TRIALS = 5  # of each part, on the terminal
+SHOWN_COLUMNS = ("trial", "network", "features", "batch", "score, %", "loss, nats")  # as many as 80 characters hold
 
 
 def tune_run(
@@ -107,9 +108,12 @@ def show_search(run: Run, console: Console) -> None:
     for part, title in TITLES.items():
         own = [row for row in rows if row["part"] == part][:SHOWN_TRIALS]
         if own:
-            table = Table(*COLUMNS, title=f"{title}, by validation data", title_justify="left")
+            table = Table(title=f"{title}, by validation data", title_justify="left")
+            for column in SHOWN_COLUMNS:
+                table.add_column(column, no_wrap=column != "network")
             for row in own:
-                table.add_row(*map(escape, table_cells(row)))
+                cells = dict(zip(COLUMNS, table_cells(row), strict=True))
+                table.add_row(*(escape(cells[column]) for column in SHOWN_COLUMNS))
             console.print(table)
     console.print(f"All trials: {folder / TABLE_FILE}", soft_wrap=True, markup=False)
     console.print(f"Recipe: {folder / RECIPE_FILE}", soft_wrap=True, markup=False)

@@ -28,8 +28,8 @@ def draw_trials(trials: Sequence[TrialResult], theme: Theme = LIGHT) -> bytes:
         progress.set(title="best so far", xlabel="seconds")
         for axes in (scores, progress):
             axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-            if axes.has_data():
-                axes.legend(loc="lower right")
+        if scores.has_data():
+            progress.legend(loc="best")  # for both, which have the same colours
         return to_png(figure)
 
 

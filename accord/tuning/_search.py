@@ -28,7 +28,7 @@ from accord.tuning._trial import Group, Part, TrialResult, judge_pair, plain_rec
 NODE_SHARE = 0.6  # of the trials; the rest are for edge networks
 # Shares of the time at which the phases end; what remains is for the training of the winner.
 NODES_END, EDGES_END, PAIRS_END = 0.35, 0.7, 0.75
-FIRST_RUNG_SHARE = 0.4  # of the time of a phase
+FIRST_RUNG_SHARE = 0.5  # of the time of a phase
 BEST_NODES, BEST_EDGES = 3, 3  # networks that are combined
 CONTEXTS = 2  # features and batches of the best node networks, on which edge networks are tried
 # Values of the grid by which pairs are compared.

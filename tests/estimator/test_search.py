@@ -39,7 +39,7 @@ def test_what_is_given_stays():
 
 def test_the_parameters_of_a_search_are_not_changed(found):
     assert clone(found).get_params()["search"] == 6
-    assert found.encoder == "gcnii", "what was found is in recipe_"
+    assert found.encoder == NodeClassifier().encoder, "what was found is in recipe_"
 
 
 def test_a_tuned_model_is_saved_whole(found, tmp_path):
@@ -64,8 +64,8 @@ def test_a_recipe_file_sets_recipe_and_features(method, tmp_path):
     assert METHODS[method].recipe_type is type(recipe)
     write_recipe(tmp_path / "recipe.json", TunedRecipe(method, "standardised", recipe))
     model = NodeClassifier(method=method, recipe=tmp_path / "recipe.json", accelerator="cpu")
-    assert model.resolve_recipe() == recipe and model.resolve_features() == "standardised"
-    assert NodeClassifier(recipe=tmp_path / "recipe.json", features="raw").resolve_features() == "raw"
+    assert model.resolve_recipe() == recipe and model.resolve_features(TRAIN) == "standardised"
+    assert NodeClassifier(recipe=tmp_path / "recipe.json", features="raw").resolve_features(TRAIN) == "raw"
 
 
 @pytest.mark.parametrize(("search", "error"), [(0, OptionError), (2.5, InputTypeError), (True, InputTypeError)])

@@ -250,7 +250,7 @@ def classifier_arguments(rng: Random) -> Arguments:
 def resolve(**parameters: object) -> tuple[object, str]:
     """What `fit` would do with these parameters of a `NodeClassifier`."""
     model = NodeClassifier(**parameters)  # type: ignore[arg-type]
-    return model.resolve_recipe(), model.resolve_features()
+    return model.resolve_recipe(), model.resolve_features([])
 
 
 def fit_arguments(rng: Random) -> Arguments:

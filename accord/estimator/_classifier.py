@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from accord._files import locked
 from accord.encoders import EncoderSpec
-from accord.errors import AccordError, InputError, OptionError
+from accord.errors import OptionError
 from accord.estimator._automatic import (
     AUTO,
     fixed_encoders,
@@ -27,27 +27,25 @@ from accord.estimator._automatic import (
 from accord.estimator._checks import check_parameters
 from accord.estimator._inputs import Known, read_training
 from accord.estimator._labelling import Labelling
-from accord.estimator._saving import WEIGHTS, read_model, write_model
+from accord.estimator._saving import write_model
 from accord.estimator._search import search_settings
 from accord.estimator._start import check_start, keep_seen_states, starting_weights
+from accord.estimator._stored import config_of, load_model
 from accord.estimator._trust import warn_of_majority
-from accord.estimator._weights import ClassWeight, check_class_weight, plain_weights, state_weights
+from accord.estimator._weights import ClassWeight, check_class_weight, state_weights
 from accord.evaluation import check_level
 from accord.graphs import FeatureTreatment, common_treatment, fit_treatment, training_nodes
 from accord.learning import RefinementOptions, Replicas, Report, TrainingRun
-from accord.learning.training import check_tensors, usual_torch
+from accord.learning.training import usual_torch
 from accord.methods import (
     METHODS,
     GMNNRecipe,
     Method,
     Recipe,
-    Shape,
     SPNRecipe,
     check_refit,
     preset_features,
     preset_recipe,
-    recipe_from_config,
-    recipe_to_config,
     refit,
 )
 from accord.tuning import fit_portfolio, read_recipe, trial_rows
@@ -286,7 +284,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self.model_, self.recipe_, self.candidates_ = fitted.model, fitted.recipe, fitted.table
 
     def _read(
-        self, graphs: Sequence[Data], validation: Sequence[Data] | None, start: "NodeClassifier | None"
+        self, graphs: Sequence[Data], validation: Sequence[Data] | None, start: "NodeClassifier | None" = None
     ) -> tuple[list[Data], list[Data]]:
         """Training and validation graphs, with labels as states; sets what the data alone decide."""
         self.recipe_ = self.resolve_recipe()
@@ -341,83 +339,12 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         """Write weights (safetensors), configuration (json) and a model card; nothing that could run code."""
         self._check_fitted()
         fitted = {f"features/{name}": value for name, value in self.treatment_.tensors().items()}
-        config: dict[str, Any] = {
-            "method": self.method,
-            "level": self.level,
-            "seed": self.seed,
-            "preset": self.preset,
-            "benchmark": self.benchmark,
-            "recipe": recipe_to_config(self.recipe_),
-            "shape": vars(self.shape_),
-            "features": {"treatment": self.treatment_.name, "names": self.feature_names_},
-            "labels": {"names": self.label_names_, "tasks": _listed(self.task_names)},
-            "edges": {"directed": self.directed_},
-            "choice": self.model_.choice(),
-            "ensemble": self.ensemble,
-            "refit": self.refit,
-            "class_weight": plain_weights(self.class_weight, self.shape_.num_states, self.label_names_),
-            "fallback": self.fallback,
-        }
-        write_model(Path(folder), self.model_.tensors() | fitted, config)
+        write_model(Path(folder), self.model_.tensors() | fitted, config_of(self))
 
     @classmethod
     def load(cls, folder: str | Path, accelerator: str = "cpu") -> "NodeClassifier":
         """Read a model that `save` wrote, for use on the CPU or (accelerator "cuda") a GPU."""
-        try:
-            tensors, config = read_model(Path(folder))
-            recipe = recipe_from_config(config["recipe"])
-            loaded = cls(
-                method=config["method"],
-                encoder=recipe.encoder,
-                edge_encoder=getattr(recipe, "edge_encoder", None),
-                level=config["level"],
-                refine=isinstance(recipe, SPNRecipe) and recipe.refinement is not None,
-                max_epochs=recipe.training.max_epochs,
-                seed=config["seed"],
-                preset=config["preset"],
-                benchmark=config["benchmark"],
-                recipe=recipe,
-                num_states=config["shape"]["num_states"],
-                label_names=config["labels"]["names"],
-                accelerator=accelerator,
-                features=config["features"]["treatment"],
-                task_names=config["labels"]["tasks"],
-                ensemble=config.get("ensemble", 1),
-                refit=config.get("refit", False),
-                class_weight=config.get("class_weight"),
-                fallback=config.get("fallback", False),
-            )
-            with usual_torch():
-                loaded._restore(Path(folder), tensors, config)
-        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
-            if isinstance(error, AccordError):
-                raise
-            raise InputError(
-                f"{folder}: the saved model is damaged ({type(error).__name__}: {error}). Restore its files or train "
-                "again."
-            ) from error
-        if accelerator != "cpu" and torch.cuda.is_available():
-            loaded.model_.to(torch.device("cuda"))
-        return loaded
-
-    def _restore(self, folder: Path, tensors: dict[str, Tensor], config: dict[str, Any]) -> None:
-        """Take over what was learned, if names, shapes and types of all tensors are those of the model."""
-        self.recipe_ = self.resolve_recipe()
-        self.shape_ = Shape(**config["shape"])
-        self.feature_names_ = config["features"]["names"]
-        self.label_names_ = config["labels"]["names"]
-        fitted = {name: tensors.get(f"features/{name}") for name in ("mean", "deviation")}
-        self.treatment_ = FeatureTreatment(config["features"]["treatment"], **fitted)
-        self.classes_ = torch.arange(self.shape_.num_states).numpy()
-        self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
-        with torch.device("meta"):  # sizes without memory
-            needed = self._method().build(self.shape_, self._members()).tensors()
-        if self.treatment_.name == "standardised":
-            column = torch.empty(self.shape_.num_features, dtype=torch.float64, device="meta")
-            needed |= {"features/mean": column, "features/deviation": column}
-        check_tensors(folder / WEIGHTS, tensors, needed)
-        self.model_ = self._method().build(self.shape_, self._members())
-        self.model_.load(tensors, config["choice"])
+        return load_model(cls, Path(folder), accelerator)
 
 
 def _shown(value: object) -> str:
@@ -426,7 +353,3 @@ def _shown(value: object) -> str:
     if len(text) <= SHOWN_CHARACTERS:
         return text
     return f"{type(value).__name__}(...)" if not isinstance(value, str) else f"{text[:SHOWN_CHARACTERS]}..."
-
-
-def _listed(names: Sequence[str] | None) -> list[str] | None:
-    return None if names is None else list(names)

@@ -1,0 +1,103 @@
+"""From a fitted `NodeClassifier` to what is saved of it, and back."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from accord.errors import AccordError, InputError
+from accord.estimator._saving import WEIGHTS, read_model
+from accord.estimator._weights import plain_weights
+from accord.graphs import FeatureTreatment
+from accord.learning import Replicas
+from accord.learning.training import check_tensors, usual_torch
+from accord.methods import Shape, SPNRecipe, recipe_from_config, recipe_to_config
+
+if TYPE_CHECKING:
+    from accord.estimator._classifier import NodeClassifier
+
+
+def config_of(model: "NodeClassifier") -> dict[str, Any]:
+    """Everything about a fitted model besides its tensors, as JSON values."""
+    return {
+        "method": model.method,
+        "level": model.level,
+        "seed": model.seed,
+        "preset": model.preset,
+        "benchmark": model.benchmark,
+        "recipe": recipe_to_config(model.recipe_),
+        "shape": vars(model.shape_),
+        "features": {"treatment": model.treatment_.name, "names": model.feature_names_},
+        "labels": {"names": model.label_names_, "tasks": _listed(model.task_names)},
+        "edges": {"directed": model.directed_},
+        "choice": model.model_.choice(),
+        "ensemble": model.ensemble,
+        "refit": model.refit,
+        "class_weight": plain_weights(model.class_weight, model.shape_.num_states, model.label_names_),
+        "fallback": model.fallback,
+    }
+
+
+def load_model(kind: type["NodeClassifier"], folder: Path, accelerator: str) -> "NodeClassifier":
+    """The model that was saved in a folder, of class `kind`, on the CPU or a GPU."""
+    try:
+        tensors, config = read_model(folder)
+        recipe = recipe_from_config(config["recipe"])
+        loaded = kind(
+            method=config["method"],
+            encoder=recipe.encoder,
+            edge_encoder=getattr(recipe, "edge_encoder", None),
+            level=config["level"],
+            refine=isinstance(recipe, SPNRecipe) and recipe.refinement is not None,
+            max_epochs=recipe.training.max_epochs,
+            seed=config["seed"],
+            preset=config["preset"],
+            benchmark=config["benchmark"],
+            recipe=recipe,
+            num_states=config["shape"]["num_states"],
+            label_names=config["labels"]["names"],
+            accelerator=accelerator,
+            features=config["features"]["treatment"],
+            task_names=config["labels"]["tasks"],
+            ensemble=config.get("ensemble", 1),
+            refit=config.get("refit", False),
+            class_weight=config.get("class_weight"),
+            fallback=config.get("fallback", False),
+        )
+        with usual_torch():
+            _restore(loaded, folder, tensors, config)
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
+        if isinstance(error, AccordError):
+            raise
+        raise InputError(
+            f"{folder}: the saved model is damaged ({type(error).__name__}: {error}). Restore its files or train again."
+        ) from error
+    if accelerator != "cpu" and torch.cuda.is_available():
+        loaded.model_.to(torch.device("cuda"))
+    return loaded
+
+
+def _restore(model: "NodeClassifier", folder: Path, tensors: dict[str, Tensor], config: dict[str, Any]) -> None:
+    """Take over what was learned, if names, shapes and types of all tensors are those of the model."""
+    model.recipe_ = model.resolve_recipe()
+    model.shape_ = Shape(**config["shape"])
+    model.feature_names_ = config["features"]["names"]
+    model.label_names_ = config["labels"]["names"]
+    fitted = {name: tensors.get(f"features/{name}") for name in ("mean", "deviation")}
+    model.treatment_ = FeatureTreatment(config["features"]["treatment"], **fitted)
+    model.classes_ = torch.arange(model.shape_.num_states).numpy()
+    model.replicas_ = Replicas((model.seed,), model.shape_.num_tasks)
+    with torch.device("meta"):  # sizes without memory
+        needed = model._method().build(model.shape_, model._members()).tensors()
+    if model.treatment_.name == "standardised":
+        column = torch.empty(model.shape_.num_features, dtype=torch.float64, device="meta")
+        needed |= {"features/mean": column, "features/deviation": column}
+    check_tensors(folder / WEIGHTS, tensors, needed)
+    model.model_ = model._method().build(model.shape_, model._members())
+    model.model_.load(tensors, config["choice"])
+
+
+def _listed(names: Sequence[str] | None) -> list[str] | None:
+    return None if names is None else list(names)

@@ -9,6 +9,7 @@ from accord._memory import available_memory
 from accord.errors import GraphError, TooLargeError
 
 TEXT_GROWTH = 2  # as Python objects, numbers and strings take at least twice the bytes of their text
+SMALL = 2**20  # bytes; less is read without asking how much memory is available, which takes a millisecond
 
 
 def check_regular_file(path: Path) -> int:
@@ -26,7 +27,7 @@ def check_text_file(path: Path) -> None:
 
 def check_memory(needed: int, where: str) -> None:
     """Refuse content that takes more bytes than are available, before any of them is allocated."""
-    available = available_memory(torch.device("cpu"))
+    available = available_memory(torch.device("cpu")) if needed > SMALL else None
     if available is not None and needed > available:
         raise TooLargeError(
             f"{where} needs {needed / 1e9:,.1f} GB of memory, but {available / 1e9:,.1f} GB are available. Check that "

@@ -102,6 +102,11 @@ def test_more_than_memory_holds_is_refused_before_it_is_read(tmp_path, monkeypat
         read_graph(path)
 
 
+def test_small_files_are_read_without_asking_for_the_available_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("accord.datasets._sources.available_memory", None)  # a call would fail
+    assert read_graph(write_members(tmp_path / "g.npz", x=np.ones((3, 2)))).x.shape == (3, 2)
+
+
 def test_a_graph_of_a_billion_nodes_without_features_is_refused(tmp_path):
     with pytest.raises(TooLargeError, match=r"x, of shape \[1000000000000, 0\], needs 8,000.0 GB"):
         read_graph(write_members(tmp_path / "g.npz", x=announce((10**12, 0))))

@@ -5,6 +5,7 @@ Each failure is printed with the options that repeat it: --attack NAME --seed S 
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,8 @@ from attack.sanitised import attack_sanitised
 RECORD = TESTS.parent / "results" / "attack" / "runs.json"
 SANITISED_SHARE = 0.06  # of the minutes, which come on top of them
 SHORT_MINUTES = 5.0  # a shorter run builds no sanitised kernel
+IN_MEMORY = Path("/dev/shm")  # files there take no time to write or remove
+SCRATCH_BYTES = 2 * 2**30  # more than all attacks keep at once
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -58,11 +61,23 @@ def attack_all(names: list[str], seed: int, seconds: float, jobs: int, folder: P
     return findings
 
 
+def scratch_place() -> str | None:
+    """A folder in memory where there is room; None is the folder for temporary files."""
+    try:
+        return str(IN_MEMORY) if shutil.disk_usage(IN_MEMORY).free >= SCRATCH_BYTES else None
+    except OSError:
+        return None
+
+
 def commit() -> str:
-    """The commit under attack, with "-dirty" where files have changed."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
-    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True)
-    return done.stdout.strip() or "unknown"
+    """The commit under attack, with "-dirty" where files other than the record have changed."""
+    head = _git("rev-parse", "--short=12", "HEAD")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude,top)results/attack")
+    return f"{head}-dirty" if head and changed else head or "unknown"
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=TESTS, capture_output=True, text=True).stdout.strip()
 
 
 def main(arguments: list[str]) -> int:
@@ -70,8 +85,8 @@ def main(arguments: list[str]) -> int:
     seed = int(time.time()) % 10**6 if chosen.seed is None else chosen.seed
     names = chosen.attack or list(SHARES)
     print(f"seed {seed}", flush=True)
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="attack-") as scratch:
+    began, attacked = time.monotonic(), commit()
+    with tempfile.TemporaryDirectory(prefix="attack-", dir=scratch_place()) as scratch:
         if chosen.case is not None:
             findings = Findings()
             run_worker(names[0], seed, chosen.case, 1, 0.0, True, Path(scratch), findings)
@@ -83,7 +98,7 @@ def main(arguments: list[str]) -> int:
     seconds = round(time.monotonic() - began)
     print(f"tried in {seconds} s: {dict(sorted(findings.tried.items()))}; failures: {len(findings.failures)}")
     if not chosen.no_record:
-        records = append_record(chosen.record, seed, commit(), seconds, names, findings)
+        records = append_record(chosen.record, seed, attacked, seconds, names, findings)
         print(f"over all {len(records)} runs: {totals(records)}")
     return 1 if findings.failures else 0
 

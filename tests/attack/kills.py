@@ -11,7 +11,7 @@ from attack.commands import Answer, load_everything, run_command
 from attack.harness.trial import Trial
 from attack.runs import METHODS, content, differences, finished_run, fit_arguments, fruit, made_once, must_succeed
 
-MOST_KILLS = 3  # of one job
+MOST_KILLS = 5  # of one job
 AT_A_CHANGE = 0.6  # share of kills at a change to the disk; the others come after a random time
 CITESEER = "planetoid_citeseer.npz"
 
@@ -44,7 +44,7 @@ class Kills:
         self.undisturbed: dict[str, Undisturbed] = {}
 
     def attempt(self, trial: Trial) -> None:
-        """One job, killed up to three times."""
+        """One job, killed up to five times."""
         name = list(self.jobs)[trial.number % len(self.jobs)]
         job, expected = self.jobs[name], self.result(name)
         folder = start_folder(trial.folder / "job", job)

@@ -6,6 +6,7 @@ from inference.kernel_cases import random_field, requires
 from torch.testing import assert_close
 
 from accord import PairwiseField, propagate
+from accord.inference import eliminate_beliefs
 
 BACKENDS = ["native", "reference"]
 LEAVES = 40_000
@@ -51,6 +52,18 @@ def test_log_partition_of_a_hub_is_exact_in_every_schedule(schedule):
     field = star(3)
     beliefs = propagate(field, schedule=schedule)
     assert_close(beliefs.log_partition.double(), solve_star(field)[0][None], rtol=5e-7, atol=0)
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_elimination_of_a_hub_is_exact_to_float32(balanced):
+    field = star(3, balanced)
+    partition, hub = solve_star(field)
+    beliefs = eliminate_beliefs(field)
+    assert beliefs.node.dtype == beliefs.edge.dtype == beliefs.log_partition.dtype == torch.float32
+    assert_close(beliefs.log_partition.double(), partition[None], rtol=1e-7, atol=0)
+    assert_close(beliefs.node[0].double(), hub, rtol=1e-6, atol=1e-6)
+    best = eliminate_beliefs(field, "max")
+    assert_close(best.log_partition, field.score(best.decode()), rtol=1e-7, atol=0)
 
 
 @pytest.mark.parametrize("states", [2, 3, 12])

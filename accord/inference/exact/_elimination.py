@@ -11,6 +11,7 @@ from torch import Tensor
 
 from accord.errors import InfeasibleError, InputTypeError, OptionError, TooLargeError
 from accord.field import PairwiseField
+from accord.field._field import sum_dtype
 from accord.inference._options import Semiring, check_semiring
 from accord.inference._semiring import REDUCE, Reduction
 from accord.inference.exact._beliefs import ExactBeliefs
@@ -18,7 +19,7 @@ from accord.inference.exact._junction import Junction, build_junction
 from accord.inference.exact._order import find_cliques
 from accord.inference.exact._passes import Collected, backtrack, collect, distribute
 
-MAX_TABLE = 2**22  # entries of one clique's table: 16 MiB in float32, so that a few dozen fit in memory
+MAX_TABLE = 2**22  # entries of one clique's table: 32 MiB in float64, so that a few dozen fit in memory
 MAX_TABLES = 2**6  # all tables together, as a multiple of the largest allowed
 MAX_CLIQUE = 60  # torch tensors have at most 64 axes
 
@@ -26,7 +27,8 @@ MAX_CLIQUE = 60  # torch tensors have at most 64 axes
 def eliminate_beliefs(field: PairwiseField, semiring: Semiring = "sum", max_table: int = MAX_TABLE) -> ExactBeliefs:
     """Exact beliefs by passing messages on a tree of cliques (Lauritzen and Spiegelhalter 1988).
 
-    Differentiable; the gradient of `log_partition` is the marginals.
+    Differentiable; the gradient of `log_partition` is the marginals. Computed in float64 and returned in the precision
+    of the field: at a node with many neighbours, float32 sums drift.
 
     Args:
         field: the field to solve. Graphs of a batch and replicas are solved at once, with the conventions of
@@ -42,7 +44,7 @@ def eliminate_beliefs(field: PairwiseField, semiring: Semiring = "sum", max_tabl
     """
     where = "eliminate_beliefs"
     check_semiring(semiring, where)
-    tree = clique_tree(field, max_table, where)
+    tree = clique_tree(field, max_table, where, wide=True)
     collected = tree.collect(REDUCE[semiring])
     log_partition = tree.totals(collected, where)
     node, edge = tree.beliefs(collected, REDUCE[semiring])
@@ -53,7 +55,8 @@ def eliminate_beliefs(field: PairwiseField, semiring: Semiring = "sum", max_tabl
     def shape(values: Tensor) -> Tensor:
         return values.reshape(*field.replicas, *values.shape[1:])
 
-    return ExactBeliefs(field, semiring, shape(node), shape(edge), shape(log_partition), shape(labels))
+    node, edge, log_partition = (shape(values).to(field.node.dtype) for values in (node, edge, log_partition))
+    return ExactBeliefs(field, semiring, node, edge, log_partition, shape(labels))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +101,11 @@ class CliqueTree:
         return node, edge
 
 
-def clique_tree(field: PairwiseField, max_table: int, where: str) -> CliqueTree:
-    """Fold fixed nodes, find an elimination order for the others, and lay out its cliques."""
+def clique_tree(field: PairwiseField, max_table: int, where: str, wide: bool = False) -> CliqueTree:
+    """Fold fixed nodes, find an elimination order for the others, and lay out its cliques.
+
+    Tables have the precision of the field, or float64 if `wide`.
+    """
     if not isinstance(field, PairwiseField):
         raise InputTypeError(f"{where}: got a {type(field).__name__}, not a PairwiseField. Build one first.")
     if isinstance(max_table, bool) or not isinstance(max_table, int):
@@ -107,6 +113,8 @@ def clique_tree(field: PairwiseField, max_table: int, where: str) -> CliqueTree:
     if max_table < 1:
         raise OptionError(f"{where}: max_table is {max_table}, but a table has at least one entry.")
     node, edge = field.expanded()
+    if wide:
+        node, edge = (values.to(sum_dtype(values.device)) for values in (node, edge))
     node, kept = _fold_fixed(field.edge_index, node, edge)
     edge_index = field.edge_index[:, kept]
     cliques = _checked_cliques(edge_index, node, max_table, where)

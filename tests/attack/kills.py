@@ -50,10 +50,12 @@ class Kills:
         folder = start_folder(trial.folder / "job", job)
         moments = []
         for _ in range(trial.rng.randint(1, MOST_KILLS)):
+            # Less is left to do after each kill.
+            part = trial.rng.random() ** (1 + len(moments))
             if trial.rng.random() < AT_A_CHANGE:
-                moment = {"kill_at_change": trial.rng.randint(1, max(expected.changes, 1))}
+                moment = {"kill_at_change": 1 + int(part * expected.changes)}
             else:
-                moment = {"kill_after": round(trial.rng.uniform(0.0, 1.1 * expected.seconds), 3)}
+                moment = {"kill_after": round(part * expected.seconds, 3)}
             answer = run_command(job.arguments(folder), trial.folder, before=job.before, **moment)  # type: ignore[arg-type]
             moments.append(f"{moment}: {'killed' if answer.killed else 'ended'}")
             trial.tried["kills"] += answer.killed

@@ -121,13 +121,21 @@ def run_missing(
     if stored is not None:
         treatment = {"features": (stored.features, features)} if stored.features != ANY_FEATURES else {}
         refuse_other(path, differences(stored.recipe, asked) | {k: v for k, v in treatment.items() if v[0] != v[1]})
-    missing = [seed for seed in seeds if stored is None or seed not in stored.seeds]
+
+    def checkpoints(trained: Sequence[int]) -> Path:
+        # The name holds the whole experiment, so that a checkpoint is resumed by the same one only.
+        code = fingerprint([json.dumps([asked, features, trained], sort_keys=True)])
+        return path.with_name(f"unfinished-{path.stem}-{code}")
+
+    # New seeds are stored after older ones. A process that was killed afterwards has left their checkpoints.
+    kept = () if stored is None else stored.seeds
+    for first in range(len(kept)):
+        shutil.rmtree(checkpoints(kept[first:]), ignore_errors=True)
+    missing = [seed for seed in seeds if seed not in kept]
     if not missing:
         return
     announce(job, None)
-    # The name holds the whole experiment, so that a checkpoint is resumed by the same one only.
-    code = fingerprint([json.dumps([asked, features, missing], sort_keys=True)])
-    unfinished = path.with_name(f"unfinished-{path.stem}-{code}")
+    unfinished = checkpoints(missing)
     found = run(missing, unfinished, partial(announce, job))
     (found if stored is None else stored.with_more_seeds(found)).write(path)
     shutil.rmtree(unfinished, ignore_errors=True)  # a run without epochs leaves none

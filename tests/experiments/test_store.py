@@ -7,7 +7,7 @@ import pytest
 
 from accord.datasets import make_digits
 from accord.errors import DamagedFileWarning, InputError, OptionError
-from accord.experiments import _citation, _runner, read_result, read_results, reproduce_citation
+from accord.experiments import _citation, _runner, _store, read_result, read_results, reproduce_citation
 
 CELL = "accord-digits-mlp.json"
 
@@ -57,6 +57,18 @@ def test_a_checkpoint_of_another_experiment_is_not_resumed(reproduce, tmp_path):
     reproduce(lambda row: epochs.append(row["epoch"]), max_epochs=40)  # this one continues
     assert epochs[0] > 0 and epochs[-1] == 40
     assert not list(tmp_path.glob("unfinished-*"))
+
+
+def test_checkpoints_of_stored_seeds_are_removed(reproduce, tmp_path, monkeypatch):
+    """A process may be killed after it has stored a result, and before it has removed the checkpoints."""
+    remove = _store.shutil.rmtree
+    for seeds in [(0,), (0, 3)]:
+        monkeypatch.setattr(_store.shutil, "rmtree", lambda *_, **__: None)
+        _, jobs = reproduce(seeds=seeds)
+        assert jobs and list(tmp_path.glob("unfinished-*/checkpoint.safetensors"))
+        monkeypatch.setattr(_store.shutil, "rmtree", remove)
+        assert reproduce(seeds=seeds)[1] == []
+        assert not list(tmp_path.glob("unfinished-*"))
 
 
 def test_stored_seeds_are_not_run_again_and_others_are_added(reproduce, tmp_path):

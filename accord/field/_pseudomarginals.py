@@ -173,8 +173,8 @@ class Combination:
         )
         # Where a normaliser is -inf, nothing is divided: the entry itself is -inf already.
         divisor = _finite(row)[..., :, None] + _finite(column)[..., None, :]
-        node = _scale(marginals.node, weight)
-        return PairwiseField(index, node, marginals.edge - edge_power * divisor, graph, num_graphs)  # type: ignore[arg-type]
+        node, edge = _scale(marginals.node, weight), _divide(marginals.edge, divisor, edge_power)
+        return PairwiseField(index, node, edge, graph, num_graphs)  # type: ignore[arg-type]
 
 
 def symmetrise(forward: Tensor, backward: Tensor) -> Tensor:
@@ -221,6 +221,14 @@ def _log_softmax(scores: Tensor, what: str, whose: str, where: str) -> Tensor:
 def _has_barred(values: Tensor) -> bool:
     """Whether any value is -inf; most fields forbid nothing, and then large tables need not be copied."""
     return bool(values.numel()) and bool(values.detach().amin() == -torch.inf)
+
+
+def _divide(tables: Tensor, divisor: Tensor, power: Tensor) -> Tensor:
+    """tables - power * divisor. If no gradient is recorded, `divisor` is overwritten: new memory is slow to clear."""
+    recorded = torch.is_grad_enabled() and any(part.requires_grad for part in (tables, divisor, power))
+    if recorded or divisor.shape != torch.broadcast_shapes(tables.shape, divisor.shape, power.shape):
+        return tables - power * divisor
+    return torch.sub(tables, divisor.mul_(power), out=divisor)
 
 
 def _finite(values: Tensor) -> Tensor:

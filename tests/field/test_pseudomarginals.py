@@ -34,6 +34,17 @@ def test_own_sums_to_a_power(power):
     assert_close(field.node, 0.7 * marginals.node)
 
 
+@pytest.mark.parametrize("normaliser", ["node", "own"])
+@pytest.mark.parametrize("power", [0.3, torch.tensor([0.3, 1.0])])
+def test_fields_with_and_without_gradients_have_the_same_bits(normaliser, power):
+    edge = EDGE.masked_fill(EDGE > 1, -torch.inf)
+    plain, recorded = (Pseudomarginals.from_logits(NODE, table) for table in (edge, edge.clone().requires_grad_()))
+    before = plain.edge.clone(), plain.node.clone()
+    choice = Combination(normaliser=normaliser, power=power)
+    assert torch.equal(choice.field(plain, INDEX).edge, choice.field(recorded, INDEX).edge.detach())
+    assert torch.equal(plain.edge, before[0]) and torch.equal(plain.node, before[1])
+
+
 def test_sharpness_multiplies_edge_scores_before_the_softmax():
     sharp = Pseudomarginals.from_logits(NODE, EDGE, sharpness=10.0)
     assert_close(sharp.edge, (10 * EDGE).flatten(1).log_softmax(-1).view(2, 2, 2))

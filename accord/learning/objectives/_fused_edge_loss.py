@@ -21,6 +21,7 @@ from accord.learning.objectives._parts import EdgePart
 from accord.learning.objectives._triton_edge_loss import MAX_PAIRS, Incidence, triton_sums
 
 BLOCK_NUMBERS = 2**20  # numbers computed at once; they fit into a CPU's cache
+MANY_PAIRS = 2**10  # of states
 
 
 def network_edge_loss(
@@ -99,31 +100,35 @@ def plain_sums(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sum of the edges' losses [R], how many count [R], and gradients at the ends' tables [nodes, R, pairs].
 
-    The axis of pairs comes first: a softmax over a leading axis processes whole rows of replicas at a time. Weights
-    [R, pairs] multiply losses and gradients, not the counts.
+    Few pairs come first: a softmax over a leading axis processes whole rows of nodes and replicas at a time. Many come
+    last: gathering a node then copies whole rows of pairs. Weights [R, pairs] multiply losses and gradients, not the
+    counts.
     """
-    first, second, both = at_source.permute(2, 0, 1), at_target.permute(2, 0, 1), shared.t()[:, None, :]
-    first, second, labels = first.contiguous(), second.contiguous(), targets.t().contiguous()
+    pairs = shared.shape[-1]
+    axis, node_axis, order = (0, 1, (2, 0, 1)) if pairs < MANY_PAIRS else (2, 0, (0, 1, 2))
+    first, second = (tables.permute(order).contiguous() for tables in (at_source, at_target))
+    both, labels = shared[None].permute(order), targets.t().contiguous()
     to_first, to_second = torch.zeros_like(first), torch.zeros_like(second)
-    pairs, _, replicas = first.shape
+    replicas = len(shared)
     total, count = first.new_zeros(replicas), first.new_zeros(replicas)
     for source, target in edge_index.split(max(BLOCK_NUMBERS // max(pairs * replicas, 1), 1), dim=1):
         source_label, target_label = labels[source], labels[target]
         known = ((source_label >= 0) & (target_label >= 0)).expand(-1, replicas)
-        label = (source_label * math.isqrt(pairs) + target_label).clamp_min(0).expand(-1, replicas)[None]
-        scores = first.index_select(1, source).add_(second.index_select(1, target)).add_(both)
-        log_probabilities = scores.log_softmax(0)
-        picked = (1 - smoothing) * log_probabilities.gather(0, label)[0]
-        picked = picked + smoothing * log_probabilities.mean(0) if smoothing else picked
+        label = (source_label * math.isqrt(pairs) + target_label).clamp_min(0).expand(-1, replicas).unsqueeze(axis)
+        scores = first.index_select(node_axis, source).add_(second.index_select(node_axis, target)).add_(both)
+        log_probabilities = scores.log_softmax(axis)
+        picked = (1 - smoothing) * log_probabilities.gather(axis, label).squeeze(axis)
+        picked = picked + smoothing * log_probabilities.mean(axis) if smoothing else picked
         count += known.sum(0)
-        factor = known if weights is None else known * weights.t().to(picked).gather(0, label[0])
+        factor = known if weights is None else known * weights.t().to(picked).gather(0, label.squeeze(axis))
         total -= (picked * factor).sum(0)
         gradient = log_probabilities.exp_()
-        gradient.scatter_add_(0, label, gradient.new_full(label.shape, smoothing - 1.0))
-        gradient = gradient.sub_(smoothing / pairs).mul_(factor)
-        to_first.index_add_(1, source, gradient)
-        to_second.index_add_(1, target, gradient)
-    return total, count, to_first.permute(1, 2, 0), to_second.permute(1, 2, 0)
+        gradient.scatter_add_(axis, label, gradient.new_full(label.shape, smoothing - 1.0))
+        gradient = gradient.sub_(smoothing / pairs).mul_(factor.unsqueeze(axis))
+        to_first.index_add_(node_axis, source, gradient)
+        to_second.index_add_(node_axis, target, gradient)
+    back = (1, 2, 0) if axis == 0 else order
+    return total, count, to_first.permute(back), to_second.permute(back)
 
 
 def _starts(node: Tensor, count: int) -> Tensor:

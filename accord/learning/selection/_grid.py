@@ -21,6 +21,7 @@ from accord.learning.objectives import rank
 from accord.learning.selection._combination import DECODED_FROM, SPANNING, FieldChoice, Shrinkage
 
 CHUNK_BYTES = 2**28  # of edge tables solved at once; the sweeps take a few times as much
+CPU_CHUNK_BYTES = 2**26  # `kept_memory` uses blocks of this size again; clearing new memory takes longer than solving
 GPU_SHARE = 1 / 64  # of the GPU's memory: a few large kernels are faster than many small ones
 GPU_ROOM = 16  # times this share must be free, otherwise less is solved at once
 NORMALISERS = {"own": 0.0, "node": 1.0}  # name -> share of the node network's marginals
@@ -124,7 +125,7 @@ def choose_combination(
 def chunk_bytes(device: torch.device) -> int:
     """Largest size of the edge tables of candidates that are solved at once."""
     if device.type != "cuda":
-        return CHUNK_BYTES
+        return CPU_CHUNK_BYTES
     whole = int(GPU_SHARE * torch.cuda.get_device_properties(device).total_memory)
     free = available_memory(device) or 0
     # Free memory matters only when it is short: the last bits may depend on which candidates are solved together.

@@ -49,19 +49,19 @@ def with_gradients(function, parts, *rest):
     st.sampled_from([0.0, 0.3]),
     st.booleans(),
     st.booleans(),
+    st.booleans(),
 )
 def test_value_and_gradient_are_those_of_the_plain_loss(
-    seed, states, replicas, together, smoothing, small_blocks, weighted
+    seed, states, replicas, together, smoothing, small_blocks, weighted, many_pairs
 ):
     batch = random_batch(dtype=torch.float64)
     targets = labels(batch.num_nodes, states, 1 if together else replicas, seed)
     parts = tables(batch.num_nodes, replicas, states, seed)
     weights = parts[2].exp() if weighted else None
-    before, fused.BLOCK_NUMBERS = fused.BLOCK_NUMBERS, 50 if small_blocks else fused.BLOCK_NUMBERS
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fused, "BLOCK_NUMBERS", 50 if small_blocks else fused.BLOCK_NUMBERS)
+        patch.setattr(fused, "MANY_PAIRS", 1 if many_pairs else fused.MANY_PAIRS)
         found = with_gradients(fused.split_edge_loss, parts, targets, batch, smoothing, weights)
-    finally:
-        fused.BLOCK_NUMBERS = before
     for mine, theirs in zip(found, with_gradients(plain, parts, targets, batch, smoothing, weights), strict=True):
         torch.testing.assert_close(mine, theirs)
 

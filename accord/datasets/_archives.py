@@ -1,6 +1,7 @@
 """Reader of .npz archives. Sizes are checked before memory is taken, checksums are verified, nothing is unpickled."""
 
 import math
+import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,9 @@ SUFFIX = ".npy"
 COPIES = 2  # arrays may be converted to another type once they are read
 CHUNK = 2**20  # bytes that are decompressed at a time
 NODE_BYTES = 8  # an array with a row for each node takes at least this much once the graph is in use
+CONVERTED = 8  # bytes of an entry as int64, or as float32 with the masks that check it
+END, END_SIZE, MOST_COMMENT = b"PK\x05\x06", 22, 2**16  # the last record of an archive, before an optional comment
+COUNT = slice(10, 12)  # of that record: the number of members; the largest number means that another record has it
 
 
 def read_archive(path: Path, names: Sequence[str], remedy: str) -> tuple[dict[str, np.ndarray], list[str]]:
@@ -32,16 +36,30 @@ def read_archive(path: Path, names: Sequence[str], remedy: str) -> tuple[dict[st
     check_regular_file(path)
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            _check_count(file, archive)
             members = _members(path, archive)
             wanted = [name for name in names if name in members]
             check_memory(COPIES * sum(members[name].file_size for name in wanted), f"{path}: reading it")
             return {name: _read_member(archive, members[name], path, name) for name in wanted}, list(members)
-    except AccordError:
+    except (AccordError, MemoryError):
         raise
     # zipfile, its decompressors and numpy raise many kinds of error on damaged content (zlib.error, LZMAError,
     # struct.error, TokenError, NotImplementedError and more), and the advice is the same for all of them.
     except Exception as error:
         raise GraphError(f"{path}: cannot be read as an .npz file of plain arrays ({error}). {remedy}") from error
+
+
+def _check_count(file: IO[bytes], archive: zipfile.ZipFile) -> None:
+    """Refuse an archive whose directory lists fewer members than its last record counts.
+
+    zipfile takes what follows a damaged length for a comment, so that members disappear without an error.
+    """
+    file.seek(-min(file.seek(0, os.SEEK_END), END_SIZE + MOST_COMMENT), os.SEEK_END)
+    tail = file.read()
+    record = tail[tail.rfind(END) :]
+    count, found = int.from_bytes(record[COUNT], "little"), len(archive.infolist())
+    if count not in (found, 2**16 - 1):
+        raise ValueError(f"its directory lists {found} of {count} arrays")
 
 
 def _members(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
@@ -63,7 +81,8 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, na
         count = math.prod(shape)
         if count * dtype.itemsize != info.file_size - member.tell():
             raise ValueError(f"{name} has a header for {count} entries of {dtype}, but another number of bytes")
-        check_memory(NODE_BYTES * max(shape, default=1), f"{path}: {name}, of shape {list(shape)},")
+        needed = max(NODE_BYTES * max(shape, default=1), count * (dtype.itemsize + CONVERTED))
+        check_memory(needed, f"{path}: {name}, of shape {list(shape)},")
         flat = np.empty(count, dtype)
         _fill(member, flat.view(np.uint8))
     return flat.reshape(shape, order="F" if fortran else "C")

@@ -1,11 +1,13 @@
 """Checks of a file before it is read: it is a regular file, and its content fits into memory."""
 
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 
-from accord._memory import available_memory
+from accord._memory import available_memory, is_out_of_memory
 from accord.errors import GraphError, TooLargeError
 
 TEXT_GROWTH = 2  # as Python objects, numbers and strings take at least twice the bytes of their text
@@ -33,3 +35,17 @@ def check_memory(needed: int, where: str) -> None:
             f"{where} needs {needed / 1e9:,.1f} GB of memory, but {available / 1e9:,.1f} GB are available. Check that "
             "the file is not damaged, or divide the graph into smaller ones."
         )
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Report memory that runs out while a file is read as an error of the file."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise TooLargeError(
+            f"{path}: reading it needs more memory than is available ({error}). Check that the file is not damaged, or "
+            "divide the graph into smaller ones."
+        ) from error

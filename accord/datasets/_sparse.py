@@ -10,6 +10,7 @@ from accord.errors import GraphError
 
 SPARSE_ARRAYS = ("x_indptr", "x_indices", "x_shape")
 SPARSE_VALUES = "x_data"
+ENTRY_BYTES = 16  # of an entry as float64 and float32, with the masks that check it
 
 
 def dense_rows(arrays: Mapping[str, np.ndarray], where: str) -> np.ndarray:
@@ -36,7 +37,7 @@ def dense_rows(arrays: Mapping[str, np.ndarray], where: str) -> np.ndarray:
             "SciPy's csr_matrix."
         )
     rows, columns = (int(size) for size in shape)
-    check_memory(np.dtype(np.float64).itemsize * rows * columns, f"{where}: x, of shape [{rows}, {columns}],")
+    check_memory(ENTRY_BYTES * rows * columns, f"{where}: x, of shape [{rows}, {columns}],")
     if data is None:
         values = np.ones(len(indices), np.float32)
     else:

@@ -54,5 +54,5 @@ def test_arrays_that_are_no_sparse_matrix_are_refused(broken):
 
 
 def test_a_shape_beyond_memory_is_refused_before_it_is_allocated():
-    with pytest.raises(TooLargeError, match=r"g: x, of shape \[1, 1000000000000000\], needs 8,000,000.0 GB"):
+    with pytest.raises(TooLargeError, match=r"g: x, of shape \[1, 1000000000000000\], needs 16,000,000.0 GB"):
         dense_rows(parts([0, 1], [0], (1, 10**15)), "g")

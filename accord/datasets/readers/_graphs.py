@@ -5,7 +5,7 @@ from pathlib import Path
 
 from torch_geometric.data import Data
 
-from accord.datasets._sources import check_regular_file
+from accord.datasets._sources import check_regular_file, reading
 from accord.datasets.readers._arrays import read_npz
 from accord.datasets.readers._json import read_json
 from accord.datasets.readers._raw import RawGraph, find_label_names
@@ -64,14 +64,16 @@ def read_raw(path: Path) -> RawGraph:
     """Read the arrays of a graph; labels stay as the file has them."""
     if path.is_dir():
         if is_table_folder(path):
-            return read_tables(path)
+            with reading(path):
+                return read_tables(path)
         raise GraphError(f"{path}: is a folder without nodes.csv, so not a graph. Give {FORMS}.")
     if not path.exists():
         raise DataNotFoundError(f"{path}: there is no such file or folder. Give {FORMS}.")
     check_regular_file(path)
     if path.suffix not in READERS:
         raise GraphError(f"{path}: graphs cannot be read from {path.suffix or 'such'} files. Give {FORMS}.")
-    return READERS[path.suffix](path)
+    with reading(path):
+        return READERS[path.suffix](path)
 
 
 def _with_own_names(raws: Sequence[RawGraph]) -> list[Data]:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from accord.datasets._sources import reading
 from accord.errors import GraphError
 from accord.graphs._checks import check_edge_index, check_features
 
@@ -49,6 +50,10 @@ class RawGraph:
             label_names: names of the states; None where labels are numbers.
             with_labels: False leaves the labels out.
         """
+        with reading(self.path):
+            return self._to_data(label_names, with_labels)
+
+    def _to_data(self, label_names: Sequence[str] | None, with_labels: bool) -> Data:
         where = str(self.path)
         x = check_features(torch.from_numpy(self._single(self.x, "x")), len(self.x), where)
         index = check_edge_index(torch.from_numpy(np.ascontiguousarray(self.edge_index)), len(x), where)

@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data
 
+from accord._files import replacing, write_text
 from accord.datasets.readers._arrays import FEATURE_NAMES, GRAPH_ARRAYS
 from accord.datasets.readers._graphs import FORMS
 from accord.datasets.readers._raw import check_feature_names, check_label_text
@@ -21,6 +22,8 @@ from accord.graphs._checks import check_integer, check_tensor
 
 def write_graph(graph: Data, path: str | Path, label_names: Sequence[str] | None = None) -> None:
     """Write one graph: `.npz`, `.json`, or (no suffix) a folder with nodes.csv and edges.csv.
+
+    Each file is written atomically: a crash or a full disk leaves a file that was there before as it is.
 
     Args:
         graph: with `x` and `edge_index`; `y`, `edge_attr`, `node_id`, masks and `feature_names` are written if
@@ -36,15 +39,15 @@ def write_graph(graph: Data, path: str | Path, label_names: Sequence[str] | None
     labels = None if "y" not in arrays else _name(check_integer(arrays["y"], "y", "write_graph").numpy(), label_names)
     names = _feature_names(graph)
     if path.suffix == ".npz":
-        path.parent.mkdir(parents=True, exist_ok=True)
         stored: dict[str, Any] = {name: tensor.numpy() for name, tensor in arrays.items()}
         stored |= {} if labels is None else {"y": labels}
-        np.savez_compressed(path, **(stored | ({} if names is None else {FEATURE_NAMES: np.array(names, np.str_)})))
+        stored |= {} if names is None else {FEATURE_NAMES: np.array(names, np.str_)}
+        with replacing(path) as beside, beside.open("wb") as file:
+            np.savez_compressed(file, **stored)
     elif path.suffix == ".json":
-        path.parent.mkdir(parents=True, exist_ok=True)
         listed = {name: tensor.tolist() for name, tensor in arrays.items()}
         listed |= {} if labels is None else {"y": labels.tolist()}
-        path.write_text(json.dumps(listed | ({} if names is None else {FEATURE_NAMES: names})) + "\n")
+        write_text(path, json.dumps(listed | ({} if names is None else {FEATURE_NAMES: names})) + "\n")
     elif not path.suffix:
         _write_tables(path, arrays, labels, names)
     else:
@@ -81,7 +84,6 @@ def _write_tables(
             f"write_graph: {folder / NODES_FILE}: the feature name {taken!r} is the name of another column. Rename the "
             "feature, or write .npz or .json."
         )
-    folder.mkdir(parents=True, exist_ok=True)
     x = arrays["x"].tolist()
     columns: dict[str, list[Any]] = {"id": list(range(len(x)))}
     if "node_id" in arrays:
@@ -106,7 +108,7 @@ def _write_tables(
 
 
 def _write_csv(path: Path, columns: dict[str, list[Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from datasets.readers.graph_files import EDGES, X, write_json, write_npz, write_tables
 
-from accord.datasets import read_graph, read_graphs
+from accord.datasets import read_graph, read_graphs, write_graph
 from accord.errors import AccordError, GraphError, TooLargeError
 
 ARRAYS = {"x": np.array(X), "edge_index": np.array(EDGES)}
@@ -53,6 +53,16 @@ def set_headers(path, place, value):
     path.write_bytes(content)
 
 
+def hide_members(path):
+    """Make the directory's first entry announce a comment so long that it covers all others."""
+    content = path.read_bytes()
+    first = content.index(b"PK\x01\x02")
+    second, end = content.index(b"PK\x01\x02", first + 1), content.index(b"PK\x05\x06")
+    path.write_bytes(content[: first + 32] + struct.pack("<H", end - second) + content[first + 34 :])
+    with zipfile.ZipFile(path) as archive:
+        assert len(archive.namelist()) == 1  # Python's own reader sees nothing wrong
+
+
 BAD_ARCHIVES = {
     "deflate": lambda p: damage(write_members(p, zipfile.ZIP_DEFLATED, x=np.arange(9999.0)[:, None])),
     "bzip2": lambda p: damage(write_members(p, zipfile.ZIP_BZIP2, x=np.arange(9999.0)[:, None])),
@@ -68,6 +78,7 @@ BAD_ARCHIVES = {
     "version 9": lambda p: write_members(p, x=b"\x93NUMPY\x09\x00" + bytes(99)),
     "broken header": lambda p: write_members(p, x=announce("((((", data=bytes(48))),
     "odd type": lambda p: write_members(p, x=announce((3, 2), "<q9", bytes(48))),
+    "hidden members": lambda p: hide_members(write_members(p, y=np.array([0, 1, 1]))),
     "python objects": lambda p: write_members(p, y=np.array([{}, 1, 2], dtype=object)),
 }
 
@@ -100,6 +111,36 @@ def test_more_than_memory_holds_is_refused_before_it_is_read(tmp_path, monkeypat
     monkeypatch.setattr(np, "empty", None)  # an allocation would fail
     with pytest.raises(TooLargeError, match=r"g\.npz: reading it needs 0\.0 GB of memory, but 0\.0 GB are available"):
         read_graph(path)
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"x": np.zeros((10**6, 2), np.uint8)},
+        {"x_indptr": np.array([0, 0]), "x_indices": np.zeros(0, int), "x_shape": np.array([1, 10**6])},
+    ],
+    ids=["small integers", "sparse"],
+)
+def test_memory_for_converted_numbers_is_counted(tmp_path, monkeypatch, arrays):
+    np.savez_compressed(tmp_path / "g.npz", edge_index=np.array(EDGES)[:, :0], **arrays)
+    monkeypatch.setattr("accord.datasets._sources.available_memory", lambda device: 12_000_000)
+    with pytest.raises(TooLargeError, match=r"g\.npz: x, of shape .* needs 0\.0 GB"):
+        read_graph(tmp_path / "g.npz")
+
+
+@pytest.mark.parametrize("name", ["g.npz", "g.json", "g"])
+@pytest.mark.parametrize("place", ["check_edge_index", "check_features"])
+def test_memory_that_runs_out_while_a_file_is_read_is_named(tmp_path, monkeypatch, name, place):
+    write_graph(read_graph(write_members(tmp_path / "first.npz")), tmp_path / name)
+
+    def fail(*_):
+        raise MemoryError("Unable to allocate 16.0 GiB")
+
+    monkeypatch.setattr(f"accord.datasets.readers._raw.{place}", fail)
+    with pytest.raises(
+        TooLargeError, match=f"{name}(/nodes.csv)?: reading it needs more memory than is available .Unable"
+    ):
+        read_graph(tmp_path / name)
 
 
 def test_small_files_are_read_without_asking_for_the_available_memory(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -19,4 +20,5 @@ def _parts(graph: Data) -> Iterator[bytes | str]:
         value = graph.get(key)
         if isinstance(value, Tensor):
             yield f"{key} {list(value.shape)} {value.dtype}"
-            yield value.detach().cpu().contiguous().numpy().tobytes()
+            # As bytes: NumPy has no bfloat16.
+            yield value.detach().cpu().flatten().contiguous().view(torch.uint8).numpy().tobytes()

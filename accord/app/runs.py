@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accord._files import check_seal, is_leftover, remove_leftovers, sealed, write_json
+from accord._files import CHECKSUM, check_seal, is_leftover, remove_leftovers, sealed, write_json
 from accord.errors import AccordError, DataNotFoundError, InputError
 
 CONFIG_FILE, RESULTS_FILE, METRICS_FILE, CASES_FILE = "config.json", "results.json", "metrics.csv", "cases.json"
@@ -15,6 +15,7 @@ CURVES_FILE, REPORT_FILE, CARD_FILE = "curves.png", "report.html", "README.md"
 MODEL_FILE, MODEL_CONFIG_FILE, CHECKPOINT_FILE = "model.safetensors", "model.json", "checkpoint.safetensors"
 SEEN_NODES_FILE = "seen_nodes.npz"
 SEARCH_FOLDER = "search"  # of `accord tune`, which searches before there is a run
+CASES_KEY = "cases"  # of cases.json
 # May differ when a run continues: the device changes only speed and rounding, and data may have moved.
 MAY_DIFFER = ("versions", "settings.accelerator", "recipe.training.accelerator", "data.name", "data.source")
 SHOWN_DIFFERENCES = 4
@@ -47,9 +48,9 @@ class Run:
             check_seal(value, path)
         return value
 
-    def write(self, name: str, value: Any) -> None:
-        """Write one of the run's json files, atomically; results get a checksum, so that damage is found."""
-        write_json(self.path / name, sealed(value) if name == RESULTS_FILE else value)
+    def write(self, name: str, value: Mapping[str, Any]) -> None:
+        """Write one of the run's json files, atomically and with a checksum, so that damage is found."""
+        write_json(self.path / name, sealed(value))
 
 
 def is_empty(path: Path) -> bool:
@@ -155,7 +156,8 @@ def _read_config(path: Path) -> dict[str, Any]:
     config = read_json(path / CONFIG_FILE)
     if not isinstance(config, dict):
         raise InputError(f"{path / CONFIG_FILE}: is damaged. Restore it, or train again in another folder.")
-    return config
+    check_seal(config, path / CONFIG_FILE)
+    return {key: value for key, value in config.items() if key != CHECKSUM}
 
 
 @contextmanager

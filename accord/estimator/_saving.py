@@ -4,11 +4,16 @@ model.json holds the SHA-256 checksum of the weights file (`files`) and one of i
 checked when a model is read. Models without checksums, of earlier versions, are read unchecked. The card has none,
 because people may edit it.
 
+A model that replaces another is safe from kills. New weights are first written beside the old ones, as
+model.new.safetensors; then model.json is replaced, whose checksum tells which weights are its own; then the new weights
+take the place of the old ones. A kill before the second step leaves the old model, a kill after it the new one.
+
 Format 2 and all later ones stay readable. What later versions add is a new key with a default for older files; the
 format is raised only where the meaning of a key changes, and then `read_model` converts what older versions wrote.
 """
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +27,7 @@ from accord.evaluation import LEVELS
 from accord.learning.training import read_checkpoint, write_checkpoint
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "model.json", "README.md"
+NEW_WEIGHTS = "model.new.safetensors"
 FORMAT = 2  # 1, of versions before 0.2, did not keep the treatment of features
 FILES = "files"  # key of model.json: checksums of the other files, by name
 SIZES = {"num_features": 1, "num_states": 1, "num_tasks": 1, "edge_attributes": 0}  # and the least of each
@@ -32,17 +38,25 @@ FEW = 1000  # sizes up to this take no noticeable time or memory
 
 
 def write_model(folder: Path, tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
-    """Write a model into `folder`, each file atomically."""
+    """Write a model into `folder`; at every moment, a model that was there before or the new one can be read."""
     full = {"format": FORMAT, "versions": library_versions(), **config}
-    write_checkpoint(folder / WEIGHTS, tensors, {"format": FORMAT})
-    checked = sealed({**full, FILES: {WEIGHTS: file_checksum(folder / WEIGHTS)}})
+    if _own_weights(folder) == folder / NEW_WEIGHTS:  # of a save that was killed before its last step
+        os.replace(folder / NEW_WEIGHTS, folder / WEIGHTS)
+    replaces = (folder / CONFIG).is_file()
+    weights = folder / (NEW_WEIGHTS if replaces else WEIGHTS)
+    write_checkpoint(weights, tensors, {"format": FORMAT})
+    checked = sealed({**full, FILES: {WEIGHTS: file_checksum(weights)}})
     write_text(folder / CONFIG, json.dumps(checked, indent=2) + "\n")
+    if replaces:
+        os.replace(weights, folder / WEIGHTS)
+    (folder / NEW_WEIGHTS).unlink(missing_ok=True)  # left by a killed save, if model.json was removed since
     write_text(folder / CARD, _card(full))
 
 
 def read_model(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Weights and configuration of a model that `write_model` wrote, checked for damage and for sizes that fit."""
-    for name in (WEIGHTS, CONFIG):
+    weights = _own_weights(folder)
+    for name in (weights.name, CONFIG):
         if not (folder / name).is_file():
             raise DataNotFoundError(
                 f"{folder}: no {name} there, so this is not a saved model. Give the folder that NodeClassifier.save or "
@@ -56,15 +70,28 @@ def read_model(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise InputError(f"{folder / CONFIG}: not a model's configuration. Restore the file or train again.")
     _check_format(folder, config.get("format"))
     check_seal(config, folder / CONFIG)
-    tensors = read_checkpoint(folder / WEIGHTS).tensors
+    tensors = read_checkpoint(weights).tensors
     files = config.get(FILES, {})
-    if WEIGHTS in files and files[WEIGHTS] != file_checksum(folder / WEIGHTS):
+    if WEIGHTS in files and files[WEIGHTS] != file_checksum(weights):
         raise InputError(
             f"{folder / WEIGHTS}: is not the file that {CONFIG} belongs to: its checksum differs. Restore both files, "
             "or train again."
         )
     _check_sizes(folder, config, tensors)
     return tensors, config
+
+
+def _own_weights(folder: Path) -> Path:
+    """The weights that model.json belongs to: the new ones if a kill has left them and their checksum is that."""
+    new = folder / NEW_WEIGHTS
+    if new.is_file():
+        try:
+            files = json.loads((folder / CONFIG).read_text(encoding="utf-8"))[FILES]
+            if files[WEIGHTS] == file_checksum(new):
+                return new
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            pass  # reading the model says what is wrong with model.json
+    return folder / WEIGHTS
 
 
 def _check_sizes(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:

@@ -50,6 +50,17 @@ def test_a_run_without_weights_is_replaced(tmp_path):
     assert not (tmp_path / METRICS_FILE).exists()
 
 
+def test_a_damaged_configuration_is_refused_when_a_run_continues(tmp_path):
+    start_run(tmp_path, CONFIG)
+    (tmp_path / MODEL_FILE).touch()
+    text = (tmp_path / CONFIG_FILE).read_text()
+    (tmp_path / CONFIG_FILE).write_text(text.replace("fruit", "fruiT"))
+    with pytest.raises(InputError, match="config.json: is damaged: its content does not match its checksum"):
+        start_run(tmp_path, CONFIG)
+    (tmp_path / CONFIG_FILE).write_text(json.dumps(CONFIG))  # older runs have no checksum
+    assert start_run(tmp_path, CONFIG).config == CONFIG
+
+
 def test_a_saved_model_is_not_a_run_but_can_be_opened(tmp_path):
     (tmp_path / MODEL_FILE).touch()
     assert open_model(tmp_path).config == {}

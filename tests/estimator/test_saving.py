@@ -1,6 +1,7 @@
 """Saved models: what is read is what was written, or it is refused."""
 
 import json
+import os
 import resource
 from itertools import product
 
@@ -65,6 +66,42 @@ def test_the_weights_of_another_model_are_refused(saved, tmp_path):
     (saved / "model.safetensors").write_bytes((tmp_path / "other" / "model.safetensors").read_bytes())
     with pytest.raises(InputError, match="is not the file that model.json belongs to: its checksum differs"):
         NodeClassifier.load(saved)
+
+
+@pytest.mark.parametrize("stops", [(1,), (2,), (3,), (4,), (1, 2), (2, 1), (2, 2), (3, 1), (3, 3)])
+def test_a_save_that_is_stopped_leaves_a_model_that_can_be_loaded(fitted, saved, monkeypatch, stops):
+    """Each save ends right before its change number `stop` to the folder, as if its process were killed there."""
+    loaded = probabilities(saved)
+    expected = [loaded]
+    for number, stop in enumerate(stops):
+        other = NodeClassifier(encoder=MLP(hidden=4), max_epochs=2, accelerator="cpu", seed=number + 1)
+        expected.append(other.fit(GRAPHS[:4], GRAPHS[4:]).predict_proba(GRAPHS[0]))
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(os, "replace", stop_before(stop))
+            other.save(saved)
+        loaded = probabilities(saved)
+        assert any(torch.equal(loaded, one) for one in expected[-2:])
+        expected = [loaded]
+    fitted.save(saved)
+    assert sorted(path.name for path in saved.iterdir()) == ["README.md", "model.json", "model.safetensors"]
+    assert torch.equal(probabilities(saved), fitted.predict_proba(GRAPHS[0]))
+
+
+def probabilities(folder):
+    return NodeClassifier.load(folder).predict_proba(GRAPHS[0])
+
+
+def stop_before(number):
+    """A stand-in for os.replace that stops before its call of this number."""
+    replace, calls = os.replace, []
+
+    def stop(*paths):
+        calls.append(paths)
+        if len(calls) == number:
+            raise KeyboardInterrupt
+        replace(*paths)
+
+    return stop
 
 
 def test_changed_bytes_are_found(fitted, saved):

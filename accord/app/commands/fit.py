@@ -17,6 +17,7 @@ from accord.app.commands.report import write_report
 from accord.app.progress import TrainingProgress
 from accord.app.runs import (
     CASES_FILE,
+    CASES_KEY,
     REPORT_FILE,
     RESULTS_FILE,
     SEEN_NODES_FILE,
@@ -177,7 +178,7 @@ def evaluate_once(model: NodeClassifier, data: Benchmark, run: Run, extra: Extra
         scores = {name: scores[name] for name in extra.titles}
         titles, note = dict(extra.titles), {"note": extra.note}
     images = torch.cat([graph.x for graph in test]) if isinstance(data, DigitsBenchmark) else None
-    run.write(CASES_FILE, [case.plain() for case in choose_cases(answers, images)])
+    run.write(CASES_FILE, {CASES_KEY: [case.plain() for case in choose_cases(answers, images)]})
     bins = {
         name: asdict(reliability(probabilities.flatten(0, 1), answers.truth.flatten()))
         for name, probabilities in answers.probabilities.items()

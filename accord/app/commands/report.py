@@ -7,7 +7,17 @@ from typing import Any
 
 from accord._files import locked, write_bytes, write_text
 from accord.app.progress import read_metrics
-from accord.app.runs import CASES_FILE, CURVES_FILE, METRICS_FILE, REPORT_FILE, RESULTS_FILE, Run, flatten, reading
+from accord.app.runs import (
+    CASES_FILE,
+    CASES_KEY,
+    CURVES_FILE,
+    METRICS_FILE,
+    REPORT_FILE,
+    RESULTS_FILE,
+    Run,
+    flatten,
+    reading,
+)
 from accord.app.scores import score_rows
 from accord.drawing import DARK, LIGHT, Theme, draw_case, draw_curves, draw_reliability, page
 from accord.evaluation import EDGE, NODE, Case, Scores
@@ -102,7 +112,9 @@ def _table(results: dict[str, Any], run: Run) -> str:
 
 
 def _cases(run: Run, results: dict[str, Any]) -> str:
-    stored = run.read(CASES_FILE) or []
+    stored = run.read(CASES_FILE)
+    if isinstance(stored, dict):  # older runs have a list, without a checksum
+        stored = stored[CASES_KEY]
     if not stored:
         return ""
     names = run.config["label_names"] or [str(state) for state in range(run.config["data"]["num_states"])]

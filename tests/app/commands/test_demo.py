@@ -24,7 +24,7 @@ def test_the_demo_ends_with_a_table_and_a_report(small, tmp_path):
     assert list(scores) == list(demo.ROW_TITLES)
     # Five epochs teach little, but the true field uses that little better than the node network alone.
     assert scores["ceiling"]["node_accuracy"] > scores["gnn"]["node_accuracy"]
-    assert all(case["images"] for case in json.loads((run / "cases.json").read_text()))
+    assert all(case["images"] for case in json.loads((run / "cases.json").read_text())["cases"])
 
 
 def test_an_earlier_demo_is_replaced_and_other_files_stay(small, tmp_path):

@@ -50,7 +50,7 @@ def test_the_report_can_be_written_again_without_the_data(trained, tmp_path):
 
 
 def test_cases_are_graphs_on_which_the_parts_differ(trained):
-    cases = json.loads((trained / "cases.json").read_text())
+    cases = json.loads((trained / "cases.json").read_text())["cases"]
     assert cases
     for case in cases:
         assert len({*map(tuple, case["labels"].values())}) > 1
@@ -62,6 +62,7 @@ def test_names_from_files_cannot_break_the_page(trained, tmp_path):
     config = json.loads((run / "config.json").read_text())
     config["data"]["name"] = "<script>alert(1)</script>"
     config["label_names"] = ["$a_b$", "<b>", "\\frac"]
+    del config["sha256"]
     (run / "config.json").write_text(json.dumps(config))
     assert call("report", run).exit_code == 0
     assert "<script>" not in (run / "report.html").read_text()
@@ -77,22 +78,50 @@ def without(*keys):
     return change
 
 
+def change_file(trained, tmp_path, file, *changes):
+    run = shutil.copytree(trained, tmp_path / "run")
+    value = json.loads((run / file).read_text())
+    for change in changes:
+        change(value)
+    (run / file).write_text(json.dumps(value))
+    return run
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("results.json", without("titles")),
+        ("config.json", without("data", "name")),
+        ("config.json", lambda value: value["settings"].update(seed=5)),
+        ("cases.json", lambda value: value["cases"][0]["truth"].reverse()),
+    ],
+)
+def test_damage_is_found_by_checksums(trained, tmp_path, file, change):
+    run = change_file(trained, tmp_path, file, change)
+    assert f"{file}: is damaged: its content does not match its checksum" in refused("report", run)
+
+
 @pytest.mark.parametrize(
     ("file", "change", "message"),
     [
-        ("results.json", without("titles"), "results.json: is damaged: its content does not match its checksum"),
         ("config.json", without("settings"), "config.json: is damaged: settings.method, settings.seed, settings.level"),
         ("config.json", without("data", "source"), "config.json: is damaged: data.source cannot be found"),
         ("config.json", without("data", "graphs", "val"), "config.json, results.json or cases.json is damaged"),
-        ("cases.json", without(0, "truth"), "config.json, results.json or cases.json is damaged"),
+        ("cases.json", without("cases", 0, "truth"), "config.json, results.json or cases.json is damaged"),
+        ("cases.json", without("cases"), "config.json, results.json or cases.json is damaged"),
     ],
 )
-def test_damaged_files_are_refused_in_words(trained, tmp_path, file, change, message):
-    run = shutil.copytree(trained, tmp_path / "run")
-    value = json.loads((run / file).read_text())
-    change(value)
-    (run / file).write_text(json.dumps(value))
+def test_damaged_files_without_a_checksum_are_refused_in_words(trained, tmp_path, file, change, message):
+    run = change_file(trained, tmp_path, file, change, without("sha256"))
     assert message in refused("report", run)
+
+
+def test_cases_of_older_runs_are_a_list(trained, tmp_path):
+    run = shutil.copytree(trained, tmp_path / "run")
+    before = (run / "report.html").read_bytes()
+    cases = json.loads((run / "cases.json").read_text())["cases"]
+    (run / "cases.json").write_text(json.dumps(cases))
+    assert call("report", run).exit_code == 0 and (run / "report.html").read_bytes() == before
 
 
 def test_results_without_a_checksum_are_read(trained, tmp_path):

@@ -155,11 +155,11 @@ def poked(name: str, *numbers: float) -> Breaker:
         if value.dtype == torch.bool:
             return ~value
         number = rng.choice(numbers)
-        if not value.is_complex():
-            # Clip to the range of the dtype.
-            kind = torch.finfo(value.dtype) if value.is_floating_point() else torch.iinfo(value.dtype)
-            if math.isfinite(number) or not value.is_floating_point():
-                number = max(min(kind.max, number), kind.min)
+        # Clip to the range of the dtype.
+        whole = not value.is_floating_point() and not value.is_complex()
+        kind = torch.iinfo(value.dtype) if whole else torch.finfo(value.dtype)
+        if whole or math.isfinite(number):
+            number = max(min(kind.max, number), kind.min)
         broken = value.detach().clone(memory_format=torch.contiguous_format)
         if rng.random() < 0.2:
             return torch.full_like(broken, number)

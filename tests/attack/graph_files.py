@@ -1,6 +1,7 @@
 """Mutated graph files against the readers: a graph that holds together, or a refusal in one line."""
 
 import io
+import resource
 import shutil
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,6 +19,7 @@ from accord.datasets import read_graphs
 from accord.errors import AccordError
 
 FILES = 100  # of each way in one case
+MOST_BYTES = 4 * 2**30  # that a worker may take, in addition to what its imports take
 MORE = "attack.mutated_files"  # the attack of the readers' own tests, which knows each format
 WORDS = ["1e999", "-1", "nan", "99999999999999999999", "1_0", "0x10", "", '"', "\x00", "1e308"]
 WORDS += ["null", "[]", "{}", "true", "9" * 5000]
@@ -29,6 +31,7 @@ class GraphFiles:
 
     def __init__(self, folder: Path) -> None:
         load_everything()
+        limit_memory()
         self.more = import_module(MORE) if find_spec(MORE) is not None else None
         self.run = finished_run(folder, "spn")
         data = fruit(folder)
@@ -56,6 +59,12 @@ class GraphFiles:
         trial.tried["predictions of mutated files"] += 1
         if answer.code != 0 and not answer.refused:
             trial.fail(f"predict, file {place}, {source.name} {how}: {answer.describe()}")
+
+
+def limit_memory() -> None:
+    """A file that makes a reader take more memory must not end other processes of this machine."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MOST_BYTES, used + MOST_BYTES))
 
 
 def mutate_graph(rng: Random, source: Path, path: Path) -> str:

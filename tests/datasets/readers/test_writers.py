@@ -1,5 +1,8 @@
 """Written graphs are read back unchanged."""
 
+import errno
+import os
+
 import pytest
 import torch
 from datasets.readers.graph_files import graph
@@ -41,6 +44,21 @@ def test_label_names_are_written_and_read_as_sorted_states(tmp_path, name):
     assert after.y.tolist() == [1, 0, -1]
     assert read_graph(tmp_path / name, ["pear", "quince", "apple"]).y.tolist() == [0, 2, -1]
     assert read_graph(tmp_path / name, ["other"], with_labels=False).y is None
+
+
+@pytest.mark.parametrize(("name", "files"), [("g.npz", 1), ("g.json", 1), ("g", 2)])
+def test_a_write_that_is_stopped_leaves_the_file_that_was_there(tmp_path, monkeypatch, name, files):
+    write_graph(graph((0, 1, -1)), tmp_path / name)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)  # called when a new file is whole, before it replaces the old one
+    with pytest.raises(OSError, match="No space left"):
+        write_graph(graph((1, 1, 1)), tmp_path / name)
+    assert len(before) == files
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_writing_needs_a_known_suffix_and_a_complete_graph(tmp_path):

@@ -46,7 +46,7 @@ def describe(field: PairwiseField) -> str:
 
 def draw_field(rng: Random) -> PairwiseField:
     """Sizes, degrees, forbidden entries and magnitudes of every kind."""
-    states = rng.choice([1, 2, 2, 3, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 51, 63, 64])
+    states = rng.choice([1, 2, 2, 3, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 51, 63, 64, 65, 71, 130])
     lead = rng.choice([(), (), (), (1,), (2,), (3,), (2, 2)])
     nodes = rng.choice([1, 2, 3, 5, 8, 17, 33, 64, 65, 129, 300])
     graphs = rng.choice([1, 1, 2, 3, 7])

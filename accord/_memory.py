@@ -51,11 +51,24 @@ def peak_memory(work: Callable[[], object], device: torch.device) -> int | None:
         torch.cuda.reset_peak_memory_stats(device)
         work()
         return int(torch.cuda.max_memory_reserved(device) - before)
-    status = PROC / "self" / "status"
-    resident = _kilobytes(status, "VmRSS") if device.type == "cpu" and _forget_peak() else None
+    resident = resident_memory() if device.type == "cpu" and forget_peak() else None
     work()
-    peak = _kilobytes(status, "VmHWM")
+    peak = resident_memory(peak=True)
     return None if resident is None or peak is None else max(peak - resident, 0)
+
+
+def resident_memory(peak: bool = False) -> int | None:
+    """Bytes of this process that are in memory, or their largest number since `forget_peak`; None if not on Linux."""
+    return _kilobytes(PROC / "self" / "status", "VmHWM" if peak else "VmRSS")
+
+
+def forget_peak() -> bool:
+    """Reset the largest size that Linux remembers of this process; False where that is not possible."""
+    try:
+        (PROC / "self" / "clear_refs").write_text(RESET_PEAK)
+    except OSError:
+        return False
+    return True
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -70,15 +83,6 @@ def release_memory(device: torch.device) -> None:
     gc.collect()
     if device.type == "cuda":
         torch.cuda.empty_cache()
-
-
-def _forget_peak() -> bool:
-    """Reset the largest size that Linux remembers of this process; False where that is not possible."""
-    try:
-        (PROC / "self" / "clear_refs").write_text(RESET_PEAK)
-    except OSError:
-        return False
-    return True
 
 
 def _left_in_groups() -> Iterator[int]:

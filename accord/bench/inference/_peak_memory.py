@@ -4,16 +4,15 @@ On a GPU torch counts it. On a CPU the call runs in its own process, so that not
 """
 
 import ctypes
-import gc
 import json
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, cast
 
 import torch
 
+from accord._memory import forget_peak, release_memory, resident_memory
 from accord.bench.inference._machine import fits_in_memory
 from accord.bench.inference._timing import BenchOptions
 from accord.bench.inference._workloads import Workload, growth_workload
@@ -64,37 +63,26 @@ def measure_this_process(edges: int, semiring: Any, threads: int) -> dict[str, i
     field = growth_workload(edges).make_field("cpu")
     release_freed_memory()
     held = resident_bytes() - before
-    reset_peak()
+    forget_peak()  # drawing a graph is not part of solving it
     propagate(field, semiring, max_sweeps=MEMORY_SWEEPS, tolerance=0.0)
-    return {"field": held, "peak": resident_bytes("VmHWM") - before}
+    return {"field": held, "peak": resident_bytes(peak=True) - before}
 
 
-def resident_bytes(name: str = "VmRSS") -> int:
-    """Resident memory now (VmRSS) or its peak since the last reset (VmHWM).
+def resident_bytes(peak: bool = False) -> int:
+    """Resident memory now, or its peak since the last reset; where Linux is missing, the peak of the whole process."""
+    found = resident_memory(peak)
+    if found is not None:
+        return found
+    import resource  # not on every system
 
-    Only Linux reports these. Other systems give the peak of the whole process.
-    """
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        import resource  # not on every system
-
-        unit = 1 if sys.platform == "darwin" else 1024
-        return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+    return (1 if sys.platform == "darwin" else 1024) * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def release_freed_memory() -> None:
     """Return freed memory to the system, which would otherwise count it as resident."""
-    gc.collect()
+    release_memory(torch.device("cpu"))
     with suppress(OSError, AttributeError):  # not glibc
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def reset_peak() -> None:
-    """Reset the peak where the system allows it: drawing a graph is not part of solving it."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
 
 
 def main() -> None:

@@ -165,7 +165,7 @@ def _become_command(
         from accord.app.cli import app
 
         if arguments[0] != "report":
-            _replace_plots()
+            replace_plots()
         sys.addaudithook(watch)
         app(list(arguments))
         code = 0
@@ -183,7 +183,7 @@ def _become_command(
             os._exit(code)
 
 
-def _replace_plots() -> None:
+def replace_plots() -> None:
     """Instead of plots, write a checksum of what would be drawn: it differs where a plot would differ."""
     from accord.app.commands import report
 

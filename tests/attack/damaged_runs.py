@@ -12,8 +12,7 @@ from attack.damage import DAMAGES
 from attack.harness.trial import Trial
 from attack.runs import LOCK, content, finished_run, fit_arguments, fruit, made_once, must_succeed
 
-FINISHED = ("spn", "gmnn", "crf")
-STOPPED = ("spn", "gmnn")
+RUNS = (("finished", "spn"), ("finished", "gmnn"), ("finished", "crf"), ("stopped", "spn"), ("stopped", "gmnn"))
 LEARNED = ("run/model.safetensors", "run/model.json")
 
 
@@ -25,14 +24,13 @@ class DamagedRuns:
         self.folder = folder
         self.data = fruit(folder)
         self.graph = self.data / "test" / "g01.npz"
-        self.runs = {f"finished {method}": (finished_run(folder, method), method) for method in FINISHED}
-        self.runs |= {f"stopped {method}": (self._stopped_run(method), method) for method in STOPPED}
         self.expected: dict[tuple[str, str], Answer] = {}
 
     def attempt(self, trial: Trial) -> None:
         """One file of one run, damaged in one way, against one to all commands."""
-        kind = list(self.runs)[trial.number % len(self.runs)]
-        source, method = self.runs[kind]
+        state, method = RUNS[trial.number % len(RUNS)]
+        kind = f"{state} {method}"
+        source = self._stopped_run(method) if state == "stopped" else finished_run(self.folder, method)
         folder = trial.folder / "work"
         run = folder / "run"
         shutil.copytree(source, run)
@@ -44,16 +42,16 @@ class DamagedRuns:
         path.write_bytes(after)
         trial.tried["damaged files"] += 1
         what = f"{kind}, {path.relative_to(run)} {how}"
-        for name in self.commands(kind):
+        for name in self.commands(state):
             answer = run_command(self.arguments(name, run, method), trial.folder)
             trial.tried["commands on damaged runs"] += 1
-            problem = self.problem(kind, name, answer, folder)
+            problem = self.problem(state, method, name, answer, folder)
             if problem:
                 trial.fail(f"{name} of a {what}: {problem}")
 
-    def commands(self, kind: str) -> list[str]:
+    def commands(self, state: str) -> list[str]:
         """`fit` comes last: it may repair the run."""
-        return ["predict", "evaluate", "report", "fit"] if kind.startswith("finished") else ["fit", "predict"]
+        return ["predict", "evaluate", "report", "fit"] if state == "finished" else ["fit", "predict"]
 
     def arguments(self, name: str, run: Path, method: str) -> list[str]:
         if name == "predict":
@@ -62,19 +60,18 @@ class DamagedRuns:
             return ["evaluate", str(run), str(self.data)]
         return ["report", str(run)] if name == "report" else fit_arguments(self.data, run, method)
 
-    def problem(self, kind: str, name: str, answer: Answer, folder: Path) -> str | None:
+    def problem(self, state: str, method: str, name: str, answer: Answer, folder: Path) -> str | None:
         """What is wrong with an answer; None if it is a refusal in one line or the right answer."""
         if answer.refused:
             return None
         if answer.code != 0:
             return answer.describe()
-        method = self.runs[kind][1]
         if name == "predict" and answer.out != self.whole(name, method).out:
             return "exit code 0, but other labels or probabilities than those of the whole run"
         if name == "evaluate" and answer.out != self.whole(name, method).out:
             return "exit code 0, but other scores than those of the whole run"
-        if name == "fit" and kind.startswith("stopped"):
-            found, expected = content(folder), content(self.runs[f"finished {method}"][0])
+        if name == "fit" and state == "stopped":
+            found, expected = content(folder), content(finished_run(self.folder, method))
             other = [path for path in LEARNED if found.get(path) != expected[path.removeprefix("run/")]]
             if other:
                 return f"exit code 0, but {' and '.join(other)} differ from those of a run that was not stopped"
@@ -85,7 +82,7 @@ class DamagedRuns:
         if (name, method) not in self.expected:
             with tempfile.TemporaryDirectory() as scratch:
                 run = Path(scratch) / "run"
-                shutil.copytree(self.runs[f"finished {method}"][0], run)
+                shutil.copytree(finished_run(self.folder, method), run)
                 arguments = self.arguments(name, run, method)
                 self.expected[name, method] = must_succeed(run_command(arguments, Path(scratch)), name)
         return self.expected[name, method]

@@ -19,13 +19,14 @@ class FullDisk:
     def __init__(self, folder: Path) -> None:
         own_mounts()
         load_everything()
+        self.folder = folder
         self.data = fruit(folder)
-        self.runs = {method: finished_run(folder, method) for method in METHODS}
 
     def attempt(self, trial: Trial) -> None:
         """One size of the disk."""
         method = list(METHODS)[trial.number % len(METHODS)]
-        whole = sum(path.stat().st_size for path in self.runs[method].rglob("*") if path.is_file())
+        expected = finished_run(self.folder, method)
+        whole = sum(path.stat().st_size for path in expected.rglob("*") if path.is_file())
         pages = trial.rng.randint(2, 2 * whole // PAGE)
         disk = trial.folder / "disk"
         disk.mkdir()
@@ -42,7 +43,7 @@ class FullDisk:
             if again.code != 0:
                 trial.fail(f"fit {method} on {pages} pages, then again with room: {again.describe()}")
                 return
-            for problem in differences(content(self.runs[method]), content(run)):
+            for problem in differences(content(expected), content(run)):
                 trial.fail(f"fit {method} on {pages} pages, then again with room: {problem}")
         finally:
             subprocess.run(["umount", "-l", str(disk)], check=True)

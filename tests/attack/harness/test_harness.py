@@ -1,16 +1,20 @@
 """The attack counts what it tries, sees every kind of failure, and repeats it."""
 
 import json
+import subprocess
 from random import Random
 
 import pytest
-from attack.commands import Answer
+from attack import __main__ as command
+from attack.commands import PLOTS, Answer, replace_plots
 from attack.damage import DAMAGES
 from attack.harness import schedule
 from attack.harness.record import append_record, totals
 from attack.harness.schedule import SHARES, Findings, run_attack, run_worker
 from attack.harness.worker import ATTACKS
 from attack.runs import content, differences
+
+from accord.app.commands import report
 
 
 def test_a_crash_a_hang_and_an_exception_end_a_case_and_not_the_attack(tmp_path, monkeypatch):
@@ -101,3 +105,39 @@ def test_values_of_json_files_are_changed_and_the_file_stays_json():
     changed = [json.loads(DAMAGES["value changed"](Random(seed), whole)) for seed in range(40)]
     assert sum(value != json.loads(whole) for value in changed) > 30
     assert any(value.get("b") != {"c": "d"} for value in changed) and any(value.get("a") != [1, 2] for value in changed)
+
+
+def test_stand_ins_of_plots_differ_where_the_plots_would(monkeypatch):
+    for name in PLOTS:
+        monkeypatch.setattr(report, name, getattr(report, name))  # to be restored at the end
+    replace_plots()
+    for name in PLOTS:
+        draw = getattr(report, name)
+        assert draw([{"epoch": 1}], report.LIGHT) == draw([{"epoch": 1}], report.LIGHT)
+        assert len({draw([{"epoch": epoch}], theme) for epoch in (1, 2) for theme in (report.LIGHT, report.DARK)}) == 4
+
+
+def test_the_commit_is_dirty_if_anything_but_the_record_has_changed(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "TESTS", tmp_path / "tests")
+    files = [tmp_path / "results" / "attack" / "runs.json", tmp_path / "tests" / "code.py"]
+    for path in files:
+        path.parent.mkdir(parents=True)
+        path.write_text("1")
+    assert command.commit() == "unknown"
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *arguments], cwd=tmp_path, check=True)
+    files[0].write_text("2")
+    assert len(command.commit()) == 12
+    files[1].write_text("2")
+    assert command.commit().endswith("-dirty")
+
+
+def test_scratch_files_are_in_memory_only_where_there_is_room(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "IN_MEMORY", tmp_path)
+    monkeypatch.setattr(command, "SCRATCH_BYTES", 1)
+    assert command.scratch_place() == str(tmp_path)
+    monkeypatch.setattr(command, "SCRATCH_BYTES", 2**80)
+    assert command.scratch_place() is None
+    monkeypatch.setattr(command, "IN_MEMORY", tmp_path / "missing")
+    assert command.scratch_place() is None

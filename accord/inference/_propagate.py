@@ -120,13 +120,18 @@ def _problem(field: PairwiseField, options: PropagationOptions, start: Beliefs |
         edge_graph=_edge_graph(field),
         num_graphs=field.num_graphs,
         semiring=options.semiring,
-        # A weight that rounds to 0 in this precision is set to 0: multiplied by -inf it would give NaN.
-        damping=float(options.damping) if options.damping >= torch.finfo(node.dtype).tiny else 0.0,
+        damping=_damping(options.damping, node.dtype),
         max_sweeps=sweeps,
         tolerance=DEFAULT_TOLERANCE[node.dtype] if options.tolerance is None else float(options.tolerance),
         start=None if start is None else _start(field, start),
         schedule=options.schedule,
     )
+
+
+def _damping(damping: float, dtype: torch.dtype) -> float:
+    """The weight of old messages. Neither it nor that of new ones may round to 0: 0 times -inf would be NaN."""
+    numbers = torch.finfo(dtype)
+    return min(float(damping), 1 - numbers.eps / 2) if damping >= numbers.tiny else 0.0
 
 
 def _edge_graph(field: PairwiseField) -> Tensor:

@@ -88,6 +88,18 @@ def test_large_potentials_converge(backend, states, semiring, dtype):
     assert beliefs.converged.tolist() == [True]
 
 
+@pytest.mark.parametrize("damping", [1e-320, 1 - 1e-16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("semiring", ["sum", "max"])
+@pytest.mark.parametrize("states", [2, 3, 9])
+def test_weights_that_round_to_0_leave_forbidden_states_forbidden(backend, states, semiring, dtype, damping):
+    """0 times -inf is NaN."""
+    field = random_field(6, 5, states, seed=1, scale=1.0, dtype=dtype)
+    field = field.with_potentials(edge=field.edge.index_fill(-1, torch.tensor([0]), -torch.inf))
+    beliefs = propagate(field, semiring, damping=damping, max_sweeps=3, backend=backend)
+    assert not bool(beliefs.messages.isnan().any()) and not bool(beliefs.node.isnan().any())
+
+
 def test_tolerance_is_relative_to_the_largest_entry_of_a_message(backend):
     """One edge, one sweep: the message to node 1 goes from uniform to (-log 2, -1000) - log-sum."""
     node, edge = torch.zeros(2, 2, dtype=torch.float64), torch.zeros(1, 2, 2, dtype=torch.float64)

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from attack.harness.schedule import Findings
+from attack.harness.schedule import TESTS, Findings
 
 MESSAGE_LENGTH = 300
 MOST_FAILURES = 50  # kept in an entry; the count is exact
@@ -18,7 +18,7 @@ def append_record(
     """Append one run to the record; returns all runs."""
     records: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
     shown = [
-        {**failure, "message": str(failure["message"])[:MESSAGE_LENGTH]}
+        {**failure, "message": str(failure["message"]).replace(f"{TESTS.parent}/", "")[:MESSAGE_LENGTH]}
         for failure in findings.failures[:MOST_FAILURES]
     ]
     records.append(

@@ -50,11 +50,11 @@ def test_the_record_keeps_every_run(tmp_path):
     findings = Findings()
     findings.tried.update(kills=3, fields=20)
     append_record(path, 1, "abc", 2.0, ["kills"], findings)
-    findings.fail("kills", 2, 7, "a lost file")
+    findings.fail("kills", 2, 7, f"{schedule.TESTS}/a lost file")
     records = append_record(path, 2, "def", 3.0, ["kills"], findings)
     assert json.loads(path.read_text()) == records
     assert totals(records) == {"kills": 6, "fields": 40, "failures": 1}
-    assert records[1]["failures"] == [{"attack": "kills", "seed": 2, "case": 7, "message": "a lost file"}]
+    assert records[1]["failures"] == [{"attack": "kills", "seed": 2, "case": 7, "message": "tests/a lost file"}]
 
 
 def test_every_attack_has_a_share_of_the_time():

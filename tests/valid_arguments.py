@@ -250,7 +250,8 @@ def classifier_arguments(rng: Random) -> Arguments:
 def resolve(**parameters: object) -> tuple[object, str]:
     """What `fit` would do with these parameters of a `NodeClassifier`."""
     model = NodeClassifier(**parameters)  # type: ignore[arg-type]
-    return model.resolve_recipe(), model.resolve_features([])
+    graphs = [build_data(**data_arguments(Random(0)))]
+    return model.resolve_recipe(graphs), model.resolve_features(graphs)
 
 
 def fit_arguments(rng: Random) -> Arguments:

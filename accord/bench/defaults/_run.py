@@ -98,7 +98,8 @@ def run_one(task: Task, model: str, seed: int, parameters: dict[str, Any]) -> Re
         predict = fit_logistic_regression(task) if model == "logistic" else fit_plain_gnn(model, task, seed, device)
         seconds = time.perf_counter() - begin
         return Record(task.name, model, seed, score_answers(answers_of(predict, task.test, model)), seconds)
-    classifier = NodeClassifier(**{"seed": seed, "num_states": task.num_states} | parameters)
+    known: dict[str, Any] = {"seed": seed, "num_states": task.num_states, "level": task.level}
+    classifier = NodeClassifier(**known | parameters)
     classifier.fit(task.train, task.val)
     seconds = time.perf_counter() - begin
     details: dict[str, Any] = {

@@ -79,8 +79,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         label_names: names of the states, kept with the model; None takes those that graphs carry
             (`Data.label_names`, as `accord.datasets.read_graphs` sets them), sorted. Labels are then matched by name.
         accelerator: "auto", "cpu" or "cuda".
-        features: "raw", "row-normalised", "standardised" (by the training nodes), or "auto": the preset's choice for
-            the benchmark, else the benchmark's own, else raw.
+        features: "raw", "row-normalised", "standardised" (by the training nodes), or "auto": for a benchmark the
+            preset's choice, else the benchmark's own; for other data standardised, unless features are sparse.
         task_names: names of the labels of a node where it has several, kept with the model.
         symmetric: whether the edge network ignores the direction in which edges are stored. "auto" decides on
             validation data where edges come in one direction only, or with other attributes in each direction.

@@ -22,7 +22,7 @@ from accord.experiments._results import Result, Scores, markdown_table, percent
 from accord.experiments._runner import SEEDS, Announce, check_choices, silence
 from accord.experiments._store import read_records, read_result, read_stored, usable
 from accord.graphs import GraphBatch
-from accord.learning import Replicas, Report, TrainingRun
+from accord.learning import Replicas, Report, TrainingOptions, TrainingRun
 from accord.learning.selection import FieldChoice, choose_combination
 from accord.methods import DENSE_GRID, Shape, SPNRecipe, StructuredProxyNetwork, preset_recipe, recipe_to_config
 
@@ -105,14 +105,21 @@ def measure_tasks(labels: Tensor, truth: Tensor) -> Scores:
     return {"accuracy": [float(node_accuracy(flat, known))], "f1": [float(micro_f1(flat, known))]}
 
 
+LATER_FIELDS = ("rule", "shrinkage")  # of an SPN's recipe, without which older results are stored
+
+
 def same_experiment(stored: Result, recipe: SPNRecipe, any_precision: bool = False) -> bool:
     """Whether a stored result has this recipe and these candidates, on whatever device it was computed."""
     asked: dict[str, Any] = json.loads(json.dumps({"recipe": recipe_to_config(recipe), "grid": asdict(DENSE_GRID)}))
     for name in ("accelerator", *(("precision",) if any_precision else ())):
         asked["recipe"]["training"][name] = stored.recipe["training"][name]
-    # Older results name no method, and their recipes also hold the fields of other methods.
-    kept = {"method": recipe.method} | {key: stored.recipe[key] for key in asked["recipe"] if key in stored.recipe}
-    return asked == {"recipe": kept, "grid": stored.picked_from}
+    # Older results name no method, and their recipes also hold the fields of other methods. Fields and options that
+    # came later had the values that presets keep for benchmarks.
+    known = {key: stored.recipe[key] for key in asked["recipe"] if key in stored.recipe}
+    preset = recipe_to_config(preset_recipe("paper", benchmark="ppi"))
+    kept = {**{key: preset[key] for key in LATER_FIELDS}, **known, "method": recipe.method}
+    kept["training"] = {**asdict(TrainingOptions()), **known["training"]}
+    return bool(asked == json.loads(json.dumps({"recipe": kept, "grid": stored.picked_from})))
 
 
 def reproduce_ppi(

@@ -13,11 +13,11 @@ from accord.estimator._checks import check_graphs, check_list, check_truth
 from accord.estimator._inputs import in_order, portions, scored_labels, with_states
 from accord.estimator._thresholds import Thresholds, check_thresholds, labels_by_threshold
 from accord.estimator._trust import check_precision, trusted_labels
-from accord.evaluation import NODE, Answers, needs_probabilities, pooled_score
+from accord.evaluation import NODE, Answers, JointGain, joint_gain, needs_probabilities, pooled_score
 from accord.graphs import FeatureTreatment, GraphBatch
 from accord.inference import Beliefs
 from accord.learning import Replicas
-from accord.methods import FieldModel, Recipe, Shape
+from accord.methods import FieldModel, PairModel, Recipe, Shape
 
 OneOrList = Any  # a tensor of one graph, or a list of tensors of a list; PyG has no types that would tell them apart
 
@@ -102,6 +102,24 @@ class Labelling:
             self.method if self.method != NODE else None,
             max(residuals, default=None),
         )
+
+    def joint_gain(self, graphs: Sequence[Data]) -> JointGain | None:
+        """What joint labelling can gain on graphs with labels; None for methods without an edge network.
+
+        How well each part of the model tells edges with equal labels from others, and what the same node evidence would
+        reach if that were known.
+        """
+        self._check_fitted()
+        if not isinstance(self.model_, PairModel):
+            return None
+        graphs = self._with_truth(graphs, "joint_gain")
+        pieces = [self.model_.agreement(batch) for batch in self._batches(graphs)]
+        whole = GraphBatch.collate(graphs)
+        check_truth(whole, self.shape_, "joint_gain")
+        assert whole.y is not None
+        agreement = {part: torch.cat([same[part].cpu() for _, same in pieces], 1) for part in pieces[0][1]}
+        evidence = torch.cat([node.cpu() for node, _ in pieces], 1)
+        return joint_gain(evidence, agreement, self.replicas_.targets(whole.y), whole.topology)
 
     def score(self, graphs: Sequence[Data], level: str | None = None) -> float:
         """The score at a level (`accord.evaluation.LEVELS`), by default the model's own; tasks are averaged.

@@ -1,6 +1,7 @@
 """Metrics, calibration and example graphs: functions of labels and probabilities, not of models."""
 
 from accord.evaluation._abstaining import Curve, precision_curve, threshold_for
+from accord.evaluation._agreement import JointGain, joint_gain
 from accord.evaluation._answers import EDGE, NODE, Answers
 from accord.evaluation._calibrating import calibrate, fit_calibration
 from accord.evaluation._calibration import CALIBRATION_BINS, Reliability, expected_calibration_error, reliability
@@ -34,6 +35,7 @@ __all__ = [
     "Answers",
     "Case",
     "Curve",
+    "JointGain",
     "Reliability",
     "Scores",
     "Usual",
@@ -44,6 +46,7 @@ __all__ = [
     "expected_calibration_error",
     "fit_calibration",
     "graph_accuracy",
+    "joint_gain",
     "level_score",
     "macro_auc",
     "macro_f1",

@@ -6,6 +6,7 @@ from accord.methods._ensemble import Ensemble
 from accord.methods._gmnn import GMNN
 from accord.methods._gnn import GNN
 from accord.methods._model import Answer, FieldModel, Method, Shape
+from accord.methods._networks import PairModel
 from accord.methods._presets import DENSE_GRID, preset_features, preset_recipe
 from accord.methods._recipe import CRFRecipe, GMNNRecipe, GNNRecipe, PairRecipe, Recipe, SPNRecipe
 from accord.methods._refit import check_refit, merge_labels, refit
@@ -26,6 +27,7 @@ __all__ = [
     "GMNNRecipe",
     "GNNRecipe",
     "Method",
+    "PairModel",
     "PairRecipe",
     "ProxyModel",
     "Recipe",

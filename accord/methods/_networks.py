@@ -68,6 +68,23 @@ class PairModel(FieldModel):
         return self.labels_of(self.field_of(node, edge, batch.topology)), node.argmax(-1)
 
     @torch.no_grad()
+    def agreement(self, batch: GraphBatch) -> tuple[Tensor, dict[str, Tensor]]:
+        """The node network's log-probabilities [R, nodes, states], and how likely equal labels are at each edge.
+
+        Returns:
+            The log-probabilities, and for each part of the model [R, edges].
+        """
+        node, edge = self.logits(batch)
+        alone = node.log_softmax(-1)
+        source, target = (alone[:, end].exp() for end in batch.topology.edge_index)
+        field = self.field_of(node, edge, batch.topology)
+        joint = self.beliefs_of(field, "sum").edge.exp()
+        pairs = edge.flatten(-2).softmax(-1).view_as(edge)
+        same = {NODE: (source * target).sum(-1)}
+        same |= {part: p.diagonal(dim1=-2, dim2=-1).sum(-1) for part, p in ((EDGE, pairs), (self.method, joint))}
+        return alone, same
+
+    @torch.no_grad()
     def logits(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         """Scores [R, nodes, states] and [R, edges, states, states]."""
         node, edge = self.networks.logits(batch)

@@ -37,6 +37,7 @@ from accord.experiments import provenance
 from accord.graphs import TEST_MASK, VAL_MASK, fingerprint_graphs, has_labels, have_mask, labels_within, scale_ratio
 from accord.methods import recipe_from_config, recipe_to_config
 
+MEASURED = ("precision", "departure", "unseen")  # parts of a choice that say nothing to readers of a report
 WIDE_SCALE = 100.0  # ratio of spreads from which features of one scale hide those of another
 
 
@@ -164,10 +165,11 @@ def train(model: NodeClassifier, data: Benchmark, run: Run, console: Console) ->
 
 def evaluate_once(model: NodeClassifier, data: Benchmark, run: Run, extra: ExtraRows | None = None) -> dict[str, Any]:
     """The content of results.json; this is the only place where a run reads test labels."""
-    chosen = {name: [_rounded(value) for value in values] for name, values in model.choice_.items()}
+    chosen = {name: [_rounded(v) for v in values] for name, values in model.choice_.items() if name not in MEASURED}
+    found = {"chosen": chosen, "networks": _networks(model), "candidates": _candidates(model)}
     test = data.test or [graph for graph in data.train if have_mask([graph], TEST_MASK)]
     if not any(has_labels(labels_within(graph, TEST_MASK, "test graphs")) for graph in test):
-        return {"chosen": chosen}
+        return found
     answers = model.answers(test)
     assert answers.truth is not None
     scores = score_answers(answers, unseen_nodes(data.train, test))
@@ -183,7 +185,21 @@ def evaluate_once(model: NodeClassifier, data: Benchmark, run: Run, extra: Extra
         name: asdict(reliability(probabilities.flatten(0, 1), answers.truth.flatten()))
         for name, probabilities in answers.probabilities.items()
     }
-    return {"test": scores, "reliability": bins, "chosen": chosen, "titles": titles, **note}
+    gain = model.joint_gain(test)
+    found |= {} if gain is None else {"joint_gain": asdict(gain)}
+    return {"test": scores, "reliability": bins, "titles": titles, **found, **note}
+
+
+def _networks(model: NodeClassifier) -> dict[str, str]:
+    """The kinds of the networks that were kept, by their field of the recipe."""
+    names = ("encoder", "edge_encoder", "label_encoder")
+    return {name: getattr(model.recipe_, name).kind for name in names if hasattr(model.recipe_, name)}
+
+
+def _candidates(model: NodeClassifier) -> list[dict[str, Any]]:
+    """Networks that were tried, without their times: a run that continues must end with the same file."""
+    rows = ({key: _rounded(value) for key, value in row.items() if key != "seconds"} for row in model.candidates_)
+    return list(rows)
 
 
 def _rounded(value: Any) -> Any:

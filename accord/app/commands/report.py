@@ -24,6 +24,7 @@ from accord.evaluation import EDGE, NODE, Case, Scores
 from accord.learning import HistoryRow
 
 RIGHT_AT_LEVEL = {"node": "nodes labelled right", "graph": "graphs with every node right"}
+RIGHT = "the score asked for"  # at other levels
 SCORE_MEANINGS = {  # of the curves, by the name of the score in metrics.csv
     "node": "{right} by the node network alone",
     "edge": "edges with both ends right by the edge network",
@@ -48,8 +49,9 @@ def write_report(run: Run) -> Path:
 def _write_report(run: Run) -> Path:
     rows = read_metrics(run.path / METRICS_FILE)
     results = run.read(RESULTS_FILE) or {}
-    body = [_heading(run), _table(results, run)]
-    body += [part for part in (_cases(run, results), _reliability(results)) if part]
+    body = [_heading(run, results), _table(results, run)]
+    parts = (_gain(results), _cases(run, results), _reliability(results), _candidates(results))
+    body += [part for part in parts if part]
     if rows:
         light, dark = draw_curves(rows, LIGHT), draw_curves(rows, DARK)
         write_bytes(run.path / CURVES_FILE, light)
@@ -63,14 +65,18 @@ def _write_report(run: Run) -> Path:
 
 def _curves_caption(rows: Sequence[HistoryRow], level: str) -> str:
     shown = dict.fromkeys(key.removesuffix("_score") for row in rows for key in row if key.endswith("_score"))
-    meanings = [SCORE_MEANINGS[name].format(right=RIGHT_AT_LEVEL[level]) for name in shown if name in SCORE_MEANINGS]
+    meanings = [
+        SCORE_MEANINGS[name].format(right=RIGHT_AT_LEVEL.get(level, RIGHT)) for name in shown if name in SCORE_MEANINGS
+    ]
     return f"Scores: {'; '.join(meanings)}. Dots mark the best evaluation, whose parameters were kept."
 
 
-def _heading(run: Run) -> str:
+def _heading(run: Run, results: dict[str, Any]) -> str:
     data, settings = run.config["data"], run.config["settings"]
     counts = data["graphs"]
-    encoder = run.config["recipe"]["encoder"]["kind"]
+    # What was chosen on validation data; runs of earlier versions, and those without results, know the recipe alone.
+    networks = results.get("networks") or {"encoder": run.config["recipe"]["encoder"]["kind"]}
+    encoder = " and ".join(dict.fromkeys(networks.values()))
     graphs = (
         f"{counts['train']} training, {counts['val'] or 'held-out'} validation, {counts['test'] or 'no'} test graphs"
     )
@@ -109,6 +115,40 @@ def _table(results: dict[str, Any], run: Run) -> str:
     return page.section(
         "Test graphs", page.table(columns, rows, list(scores).index(whole)), page.caption(" ".join(notes))
     )
+
+
+def _gain(results: dict[str, Any]) -> str:
+    """What joint labelling could gain on the test graphs."""
+    gain = results.get("joint_gain")
+    if not gain or gain["equal"] is None:
+        return ""
+    titles = results["titles"]
+    parts = {part: value for part, value in gain["known"].items() if part in titles}
+    rows = [[titles[part], "-" if value is None else f"{value:.2f}"] for part, value in parts.items()]
+    caption = (
+        f"{gain['equal']:.0%} of the edges join equal labels. The table shows how well each part tells these edges "
+        "from the others (area under the ROC curve: 0.5 is chance, 1 is perfect). If this were known exactly, the same "
+        f"node evidence would label {gain['node_accuracy']:.1%} of the nodes and {gain['graph_accuracy']:.1%} of the whole "
+        "graphs right."
+    )
+    return page.section(
+        "What joint labelling can gain here",
+        page.table(["knows equal labels"], rows, len(rows) - 1),
+        page.caption(caption),
+    )
+
+
+def _candidates(results: dict[str, Any]) -> str:
+    """Networks that were tried on validation data."""
+    rows = [
+        [row["network"], row["kind"], f"{row['score']:.1%}", f"{row['loss']:.3f}" if "loss" in row else ""]
+        for row in results.get("candidates") or []
+    ]
+    if not rows:
+        return ""
+    caption = "On validation data. Score of node networks: nodes right; of edge networks: edges with both ends right."
+    table = page.table(["kind", "score", "loss"], rows, -1)
+    return page.section("Networks that were tried", table, page.caption(caption))
 
 
 def _cases(run: Run, results: dict[str, Any]) -> str:

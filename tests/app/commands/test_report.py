@@ -29,6 +29,8 @@ def test_the_report_has_table_pictures_and_settings_in_one_file(trained):
     page = Page(source)
     for word in ("GNN", "edge GNN", "SPN", "node accuracy", "graph accuracy", "unseen nodes", "calibration error"):
         assert word in page.text, word
+    for section in ("What joint labelling can gain here", "of the edges join equal labels", "Networks that were tried"):
+        assert section in page.text, section
     assert "recipe: node.learning rate" in page.text and "chosen: sharpness" in page.text
     pictures = [attributes["src"] for tag, attributes in page.tags if tag == "img"]
     assert len(pictures) >= 3  # curves, reliability, at least one graph
@@ -130,3 +132,11 @@ def test_results_without_a_checksum_are_read(trained, tmp_path):
     del results["sha256"], results["titles"]
     (run / "results.json").write_text(json.dumps(results))
     assert "is damaged (KeyError: 'titles')" in refused("report", run)
+
+
+def test_a_run_chosen_by_f1_has_a_report(data_folder, tmp_path):
+    run = tmp_path / "run"
+    options = ["--level", "f1", "--encoder", "mlp", "--max-epochs", "3", "--accelerator", "cpu"]
+    done = call("fit", data_folder, *options, "--run", run)
+    assert done.exit_code == 0, done.output
+    assert "the score asked for by the node network alone" in (run / "report.html").read_text()

@@ -128,8 +128,8 @@ def _gain(results: dict[str, Any]) -> str:
     caption = (
         f"{gain['equal']:.0%} of the edges join equal labels. The table shows how well each part tells these edges "
         "from the others (area under the ROC curve: 0.5 is chance, 1 is perfect). If this were known exactly, the same "
-        f"node evidence would label {gain['node_accuracy']:.1%} of the nodes and {gain['graph_accuracy']:.1%} of the whole "
-        "graphs right."
+        f"node evidence would label {gain['node_accuracy']:.1%} of the nodes and {gain['graph_accuracy']:.1%} of the "
+        "whole graphs right."
     )
     return page.section(
         "What joint labelling can gain here",

@@ -17,7 +17,7 @@ RUN, OUT = ROOT / "runs" / "demo", ROOT / "results" / "demo"
 
 def main():
     results = json.loads((RUN / "results.json").read_text())
-    case = Case(**json.loads((RUN / "cases.json").read_text())[0])
+    case = Case(**json.loads((RUN / "cases.json").read_text())["cases"][0])
     write_bytes(OUT / "case.png", draw_case(case, [str(digit) for digit in range(10)], ROW_TITLES))
     rows = ["| test graphs | nodes right | graphs all right |", "|---|---|---|"]
     for part, scores in results["test"].items():

@@ -129,7 +129,8 @@ def _gain(results: dict[str, Any]) -> str:
         f"{gain['equal']:.0%} of the edges join equal labels. The table shows how well each part tells these edges "
         "from the others (area under the ROC curve: 0.5 is chance, 1 is perfect). If this were known exactly, the same "
         f"node evidence would label {gain['node_accuracy']:.1%} of the nodes and {gain['graph_accuracy']:.1%} of the "
-        "whole graphs right."
+        "whole graphs right. Where labels depend on each other in other ways than by being equal, joint labels can "
+        "gain more."
     )
     return page.section(
         "What joint labelling can gain here",

@@ -43,6 +43,7 @@ from accord.methods import preset_recipe
 
 TRAIN, VAL, TEST = 400, 200, 400  # graphs
 EPOCHS = 150
+FEATURES = "raw"  # all pixels have one scale
 DEMO_KEY = "demo"  # key of config.json that distinguishes a demo from a user's run on the same digits
 DEMO_FILES = (
     CARD_FILE,
@@ -93,7 +94,15 @@ NOTE = (
 def run_demo(path: Path, seed: int, messages: Console, output: Console) -> None:
     """Train, evaluate, write the report and print the table."""
     digits = make_digits(TRAIN, VAL, TEST, seed)
-    settings = FitSettings(encoder="mlp", level="graph", max_epochs=EPOCHS, seed=seed, accelerator="cpu", recipe=RECIPE)
+    settings = FitSettings(
+        encoder="mlp",
+        level="graph",
+        max_epochs=EPOCHS,
+        seed=seed,
+        features=FEATURES,
+        accelerator="cpu",
+        recipe=RECIPE,
+    )
     check_demo(path)
 
     def compare(model: NodeClassifier) -> dict[str, Scores]:
@@ -142,6 +151,7 @@ def gnn_row(digits: DigitsBenchmark, seed: int) -> dict[str, Scores]:
         seed=seed,
         num_states=digits.num_states,
         accelerator="cpu",
+        features=FEATURES,
     )
     return {"gcnii": score_answers(model.fit(digits.train, digits.val).answers(digits.test))[NODE]}
 

@@ -27,7 +27,7 @@ def is_own_data(parameters: dict[str, Any]) -> bool:
 
 def is_automatic(parameters: dict[str, Any]) -> bool:
     """Whether encoders are chosen on validation data."""
-    wanted = AUTO in (parameters["encoder"], parameters["edge_encoder"])
+    wanted = _is_auto(parameters["encoder"]) or _is_auto(parameters["edge_encoder"])
     return is_own_data(parameters) and wanted and parameters["method"] in METHODS_WITH_PORTFOLIO
 
 
@@ -49,15 +49,13 @@ def recipe_for(recipe: Recipe, parameters: dict[str, Any], train: Sequence[Data]
 
 def portfolio_for(recipe: Recipe, parameters: dict[str, Any], train: Sequence[Data]) -> Portfolio:
     """The candidates; one of each kind where everything is given."""
-    pair = isinstance(recipe, PairRecipe)
     nodes: tuple[EncoderSpec, ...] = (recipe.encoder,)
     edges: tuple[EncoderSpec, ...] = (recipe.edge_encoder,) if isinstance(recipe, PairRecipe) else ()
     if is_automatic(parameters):
-        if _is_auto(parameters["encoder"]):
-            nodes = _encoders(NODE_ENCODERS)
-        if pair and (_is_auto(parameters["edge_encoder"]) or parameters["edge_encoder"] is None):
-            edges = _encoders(EDGE_ENCODERS) if _is_auto(parameters["encoder"]) else edges
-            edges = _encoders(EDGE_ENCODERS) if _is_auto(parameters["edge_encoder"]) else edges
+        encoder, edge_encoder = parameters["encoder"], parameters["edge_encoder"]
+        nodes = _encoders(NODE_ENCODERS) if _is_auto(encoder) else nodes
+        if edges and _is_auto(encoder if edge_encoder is None else edge_encoder):
+            edges = _encoders(EDGE_ENCODERS)
     symmetric: tuple[bool, ...] = (True,)
     if isinstance(recipe, PairRecipe):
         symmetric = (recipe.scorer.symmetric,)

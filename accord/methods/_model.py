@@ -218,7 +218,7 @@ class Method(ABC):
 
     def objective(self, model: FieldModel) -> Objective:
         """What the networks of a model are trained for; only simple methods have one objective."""
-        raise NotImplementedError
+        raise NotImplementedError(f"method {self.name!r} trains in several stages, each with an objective of its own.")
 
     @property
     def epochs(self) -> int:

@@ -45,6 +45,10 @@ def check_parameters(given: dict[str, Any]) -> None:
             raise InputTypeError(
                 f"NodeClassifier: {name} is {str(names)[:80]}. Give a list of strings, one for each {each}."
             )
+    symmetric = given["symmetric"]
+    if not isinstance(symmetric, bool) and not (isinstance(symmetric, str) and symmetric == "auto"):
+        kind = OptionError if isinstance(symmetric, str) else InputTypeError
+        raise kind(f"NodeClassifier: symmetric is {str(symmetric)[:80]!r}; give True, False or 'auto'.")
     if not isinstance(given["fallback"], bool):
         raise InputTypeError(f"NodeClassifier: fallback is {given['fallback']!r}; give True or False.")
     for name, choices in (("accelerator", ACCELERATORS), ("features", FEATURES)):

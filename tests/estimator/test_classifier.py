@@ -282,10 +282,14 @@ def test_bad_choices_are_refused_before_any_work():
         ({"benchmark": "corra*"}, "no benchmark called 'corra\\*'"),
         ({"accelerator": "tpu"}, "accelerator 'tpu'"),
         ({"max_epochs": -1}, "max_epochs is -1"),
+        ({"symmetric": "maybe"}, "symmetric is 'maybe'; give True, False or 'auto'"),
     ):
         with pytest.raises(OptionError, match=message):
             classifier(**changes).fit(TRAIN, VAL)
-    for changes in ({"seed": "a"}, {"num_states": "3"}, {"recipe": 3}, {"encoder": 3}, {"label_names": "abc"}):
+    for changes in (
+        *({"seed": "a"}, {"num_states": "3"}, {"recipe": 3}, {"encoder": 3}, {"label_names": "abc"}),
+        *({"symmetric": None}, {"symmetric": 1}, {"symmetric": torch.tensor([True, False])}),
+    ):
         with pytest.raises(InputTypeError):
             classifier(**changes).fit(TRAIN, VAL)
     x, edges = torch.randn(2, 3), torch.empty(2, 0, dtype=torch.long)

@@ -39,6 +39,7 @@ class Record:
     scores: dict[str, Scores]  # by part of the model
     seconds: float
     details: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, str] = field(default_factory=dict)  # where and when it was run, and by which versions
 
 
 def run_defaults(
@@ -62,16 +63,22 @@ def run_defaults(
         jobs: processes side by side, each with one thread.
     """
     path = out / "records.json"
-    records = [Record(**row) for row in json.loads(path.read_text())["records"]] if path.is_file() else []
+    records = read_records(path) if path.is_file() else []
     done = {(record.task, record.model, record.seed) for record in records}
     wanted = [(task, model, seed) for seed in seeds for task in tasks for model in models]
     missing = [(*one, parameters or {}) for one in wanted if one not in done]
     for record in _run_all(missing, jobs):
         records.append(record)
         tell(describe(record))
-        write_json(path, {"records": [asdict(record) for record in records], "provenance": provenance()})
+        write_json(path, {"records": [asdict(record) for record in records]})
     write_text(out / "README.md", table(records))
     return records
+
+
+def read_records(path: Path) -> list[Record]:
+    """What a store holds. Stores of older versions have one provenance, that of their last run, for all records."""
+    stored = json.loads(path.read_text())
+    return [Record(**{"provenance": stored.get("provenance", {}), **row}) for row in stored["records"]]
 
 
 def _run_all(missing: Sequence[tuple[str, str, int, dict[str, Any]]], jobs: int) -> Iterator[Record]:
@@ -97,7 +104,8 @@ def run_one(task: Task, model: str, seed: int, parameters: dict[str, Any]) -> Re
     if model in PEERS:
         predict = fit_logistic_regression(task) if model == "logistic" else fit_plain_gnn(model, task, seed, device)
         seconds = time.perf_counter() - begin
-        return Record(task.name, model, seed, score_answers(answers_of(predict, task.test, model)), seconds)
+        scores = score_answers(answers_of(predict, task.test, model))
+        return Record(task.name, model, seed, scores, seconds, provenance=provenance())
     known: dict[str, Any] = {"seed": seed, "num_states": task.num_states, "level": task.level}
     classifier = NodeClassifier(**known | parameters)
     classifier.fit(task.train, task.val)
@@ -108,7 +116,8 @@ def run_one(task: Task, model: str, seed: int, parameters: dict[str, Any]) -> Re
         "features": classifier.treatment_.name,
     }
     details["candidates"] = classifier.candidates_
-    return Record(task.name, model, seed, score_answers(classifier.answers(task.test)), seconds, details)
+    scores = score_answers(classifier.answers(task.test))
+    return Record(task.name, model, seed, scores, seconds, details, provenance())
 
 
 def _networks(classifier: NodeClassifier) -> dict[str, Any]:

@@ -26,11 +26,25 @@ def test_records_are_kept_and_not_run_again(small, tmp_path):
     assert second[:2] == first and len(told) == 3
     assert set(second[2].scores) == {"gnn", "edge", "spn"}
     stored = json.loads((tmp_path / "records.json").read_text())
-    assert [Record(**row) for row in stored["records"]] == second and "commit" in stored["provenance"]
+    assert [Record(**row) for row in stored["records"]] == second
     text = (tmp_path / "README.md").read_text()
     assert text == table(second)
     for word in ("plain SAGE", "default: our SPN", "Calibration error", "| small |"):
         assert word in text, word
+
+
+def test_each_record_keeps_the_provenance_of_its_own_run(small, tmp_path, monkeypatch):
+    """A store of an older version has one provenance for the whole file, which then counts for all its records."""
+    run_defaults(["small"], [0], ["logistic"], tmp_path, tell=len)
+    stored = json.loads((tmp_path / "records.json").read_text())
+    (row,) = stored["records"]
+    assert {"torch", "python", "device", "commit", "date"} <= set(row.pop("provenance")) and set(stored) == {"records"}
+    old = {"commit": "0123456789ab", "device": "cuda: of another machine"}
+    (tmp_path / "records.json").write_text(json.dumps({"records": [row], "provenance": old}))
+    monkeypatch.setenv("ACCORD_COMMIT", "ba9876543210")
+    run_defaults(["small"], [0, 1], ["logistic"], tmp_path, tell=len)
+    records = json.loads((tmp_path / "records.json").read_text())["records"]
+    assert records[0]["provenance"] == old and records[1]["provenance"]["commit"] == "ba9876543210"
 
 
 @pytest.mark.parametrize("name", ["logistic", "gcn", "sage"])

@@ -69,3 +69,31 @@ def test_one_version_of_torch_is_installed_and_compiled_for():
 def test_no_file_of_the_package_index_names_a_host():
     for name in ("constraints.txt", "constraints-dev.txt", "pyproject.toml"):
         assert "://" not in (ROOT / name).read_text(), name
+
+
+def test_pins_are_for_every_supported_python():
+    made = (ROOT / "Makefile").read_text()
+    oldest = re.search(r"--universal --python-version (\S+)", made)[1]
+    assert PROJECT["project"]["requires-python"] == f">={oldest}"
+    for name in ("constraints.txt", "constraints-dev.txt"):
+        markers = [Requirement(block.splitlines()[0].rstrip(" \\")).marker for _, block in sum(pins(name).values(), [])]
+        for minor in range(int(oldest.split(".")[1]), 14):
+            here = {"python_version": f"3.{minor}", "python_full_version": f"3.{minor}.0", "sys_platform": "linux"}
+            assert sum(marker is None or marker.evaluate(here) for marker in markers) > 10, (name, minor)
+
+
+def test_the_licence_of_every_required_package_is_listed():
+    rows = [line.split(" | ") for line in (ROOT / "docs" / "licences.md").read_text().splitlines() if line[:2] == "| "]
+    listed = {row[0].removeprefix("| "): row[2] for row in rows[1:]}
+    here = {"sys_platform": "linux", "python_version": "3.11", "python_full_version": "3.11.0"}
+    for name, blocks in pins("constraints.txt").items():
+        markers = [Requirement(block.splitlines()[0].rstrip(" \\")).marker for _, block in blocks]
+        if any(marker is None or marker.evaluate(here) for marker in markers):
+            assert listed.get(name, "").strip(), name
+
+
+def test_ci_uses_the_wheel_in_an_empty_environment():
+    assert "make wheel" in (ROOT / ".ci" / "run").read_text().splitlines()
+    recipe = re.search(r"^wheel:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
+    for step in ("pip wheel", "venv --without-pip", "--require-hashes --requirement constraints.txt", "use_wheel.py"):
+        assert step in recipe, step

@@ -1,10 +1,13 @@
 """The store of a table: only the same experiment is resumed, skipped or extended, and damage stops nothing."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
+from accord._files import LOCK_FILE
 from accord.datasets import make_digits
 from accord.errors import DamagedFileWarning, InputError, OptionError
 from accord.experiments import _citation, _runner, _store, read_result, read_results, reproduce_citation
@@ -69,6 +72,18 @@ def test_checkpoints_of_stored_seeds_are_removed(reproduce, tmp_path, monkeypatc
         monkeypatch.setattr(_store.shutil, "rmtree", remove)
         assert reproduce(seeds=seeds)[1] == []
         assert not list(tmp_path.glob("unfinished-*"))
+
+
+def test_two_processes_do_not_share_a_store(reproduce, tmp_path):
+    hold = "import sys; from pathlib import Path; from accord._files import locked\nwith locked(Path(sys.argv[1])):\n"
+    command = [sys.executable, "-c", f"{hold}    print('held', flush=True); sys.stdin.read()", str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(InputError, match=f"is in use by process {holder.pid}"):
+            reproduce()
+        assert [path.name for path in tmp_path.iterdir()] == [LOCK_FILE]
+        holder.kill()
+    assert reproduce()[1] == ["accord digits mlp"]
 
 
 def test_stored_seeds_are_not_run_again_and_others_are_added(reproduce, tmp_path):

@@ -64,10 +64,13 @@ BAD_FILES = {
         "hold whole",
     ),
     "1_0": (
-        lambda p: write_tables(p / "g", nodes="id,a\nu,1\nv,1_0\n"),
+        lambda p: write_tables(p / "g", nodes="id,a\nu,1\nv,1_0\n", edges="source,target\n"),
         "line 3: column 'a' holds '1_0', which is not",
     ),
-    "other digits": (lambda p: write_tables(p / "g", nodes="id,a\nu,\u0661\n"), "line 2: column 'a' holds"),
+    "other digits": (
+        lambda p: write_tables(p / "g", nodes="id,a\nu,\u0661\n", edges="source,target\n"),
+        "line 2: column 'a' holds",
+    ),
     "hexadecimal": (lambda p: write_tables(p / "g", nodes="id,a\nu,0x1p3\n"), "line 2: column 'a' holds '0x1p3'"),
     "nan": (lambda p: write_tables(p / "g", nodes="id,a\nu,NaN\n"), "'NaN', which is not a finite"),
     "infinity": (lambda p: write_tables(p / "g", nodes="id,a\nu,-Infinity\n"), "'-Infinity', which is not a finite"),
@@ -88,7 +91,10 @@ BAD_FILES = {
         lambda p: write_tables(p / "g", nodes=f"id,node_id,a\nu,{'9' * 5000},1\n", edges="source,target\n"),
         "hold whole numbers of int64",
     ),
-    "NUL": (lambda p: write_tables(p / "g", nodes="id,label,a\nu,cat\0,1\n"), "line 2: contains a NUL character"),
+    "NUL": (
+        lambda p: write_tables(p / "g", nodes="id,label,a\nu,cat\0,1\n", edges="source,target\n"),
+        "line 2: contains a NUL character",
+    ),
     "open quote": (
         lambda p: write_tables(p / "g", nodes='id,a,label\nu,1,cat\nv,1,"cat\nw,2,dog\n'),
         "nodes.csv, line 3: .*cannot be read as csv .*Close every quote",

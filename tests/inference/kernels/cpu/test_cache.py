@@ -62,8 +62,10 @@ for content in (*damages, pathlib.Path(_ctypes.__file__).read_bytes(), b"not a l
     library.unlink()
     library.write_bytes(content)
     print(outcome(solve))
+library.chmod(0o777)  # whole, but anybody could have planted it
+print(outcome(solve))
 """
-    assert run_separately(SOLVE + code) == [f"('native', {count})" for count in range(1, 9)]
+    assert run_separately(SOLVE + code) == [f"('native', {count})" for count in range(1, 10)]
 
 
 def test_eight_processes_compile_once(compiler):
@@ -110,6 +112,17 @@ def test_a_library_is_private_whatever_the_umask(library):
         assert _cache.flaw(library) is None
     finally:
         os.umask(before)
+
+
+def test_a_library_is_on_the_disk_before_it_gets_its_name(library, monkeypatch):
+    """Otherwise a crash of the machine could leave an empty file under the name of a whole one."""
+    calls = []
+    for name in ("fsync", "replace"):
+        original = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *given, name=name, call=original: (calls.append(name), call(*given))[1])
+    with _cache.keep(library) as beside:
+        beside.write_bytes(b"another library")
+    assert calls == ["fsync", "replace"] * 2  # the library, then its checksum
 
 
 def test_what_a_killed_process_left_is_removed(library):

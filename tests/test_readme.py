@@ -133,3 +133,11 @@ def test_pages_stay_short():
 
 def test_the_citation_names_the_packaged_version():
     assert f"\nversion: {accord.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_every_fault_names_a_test_that_exists():
+    rows = table_rows((ROOT / "docs" / "faults.md").read_text())
+    named = [re.fullmatch(r"`([\w/]+\.py)::(test_\w+)`", row[-1]) for row in rows]
+    assert len(named) > 60 and all(named)
+    for place, name in (found.groups() for found in named):
+        assert f"\ndef {name}(" in (ROOT / "tests" / place).read_text(), name

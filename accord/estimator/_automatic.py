@@ -7,17 +7,21 @@ from typing import Any
 from torch_geometric.data import Data
 
 from accord.encoders import EncoderSpec
-from accord.learning import PartOptions
-from accord.methods import GNNRecipe, PairRecipe, Recipe, preset_recipe
-from accord.tuning import METHODS_WITH_PORTFOLIO, Portfolio, fit_schedule, may_be_directed
+from accord.methods import GNNRecipe, PairRecipe, Recipe
+from accord.tuning import (
+    METHODS_WITH_PORTFOLIO,
+    OPTIONS,
+    Candidate,
+    Portfolio,
+    edge_candidates,
+    fit_schedule,
+    has_sparse_features,
+    may_be_directed,
+    node_candidates,
+)
 
 AUTO = "auto"
 FIXED_ENCODER = "gcnii"  # of benchmarks, and of methods that train their networks together
-NODE_ENCODERS = ("gcnii", "sage", "gcn", "mlp")
-EDGE_ENCODERS = ("mlp", "sage")
-OWN_PART = PartOptions(learning_rate=5e-3, weight_decay=5e-4)
-SPARSE = 0.8  # share of zeros from which features count as sparse, such as bags of words
-MODERATE = 10.0  # largest value of sparse features that stay raw
 
 
 def is_own_data(parameters: dict[str, Any]) -> bool:
@@ -43,19 +47,21 @@ def recipe_for(recipe: Recipe, parameters: dict[str, Any], train: Sequence[Data]
         return recipe
     training = fit_schedule(recipe.training, train, parameters["max_epochs"])
     if isinstance(recipe, PairRecipe):
-        return replace(recipe, training=training, node=OWN_PART, edge=OWN_PART)
-    return replace(recipe, training=training, node=OWN_PART)
+        return replace(recipe, training=training, node=OPTIONS, edge=OPTIONS)
+    return replace(recipe, training=training, node=OPTIONS)
 
 
 def portfolio_for(recipe: Recipe, parameters: dict[str, Any], train: Sequence[Data]) -> Portfolio:
     """The candidates; one of each kind where everything is given."""
-    nodes: tuple[EncoderSpec, ...] = (recipe.encoder,)
-    edges: tuple[EncoderSpec, ...] = (recipe.edge_encoder,) if isinstance(recipe, PairRecipe) else ()
+    nodes: tuple[Candidate, ...] = (Candidate(recipe.encoder, recipe.node),)
+    edges: tuple[Candidate, ...] = ()
+    if isinstance(recipe, PairRecipe):
+        edges = (Candidate(recipe.edge_encoder, recipe.edge),)
     if is_automatic(parameters):
         encoder, edge_encoder = parameters["encoder"], parameters["edge_encoder"]
-        nodes = _encoders(NODE_ENCODERS) if _is_auto(encoder) else nodes
+        nodes = node_candidates(train) if _is_auto(encoder) else nodes
         if edges and _is_auto(encoder if edge_encoder is None else edge_encoder):
-            edges = _encoders(EDGE_ENCODERS)
+            edges = edge_candidates(train)
     symmetric: tuple[bool, ...] = (True,)
     if isinstance(recipe, PairRecipe):
         symmetric = (recipe.scorer.symmetric,)
@@ -79,16 +85,7 @@ def treatment_for(train: Sequence[Data]) -> str:
     Standardised, a rare word weighs as much as a hundred frequent ones. Rows that sum to one have values so small that
     networks learn slowly.
     """
-    values = [graph.x for graph in train if graph.x is not None and graph.x.numel()]
-    if not values:
-        return "raw"
-    zeros = sum(int((x == 0).sum()) for x in values) / sum(x.numel() for x in values)
-    moderate = max(float(x.abs().max()) for x in values) <= MODERATE
-    return "raw" if zeros > SPARSE and moderate else "standardised"
-
-
-def _encoders(names: Sequence[str]) -> tuple[EncoderSpec, ...]:
-    return tuple(preset_recipe("accord", name).encoder for name in names)
+    return "raw" if has_sparse_features(train) else "standardised"
 
 
 def _is_auto(value: object) -> bool:

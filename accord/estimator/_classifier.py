@@ -199,8 +199,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         """Kinds of encoders that `fit` will train on these graphs: of the node network, and of a second one."""
         recipe = self.resolve_recipe(graphs)
         portfolio = portfolio_for(recipe, self.get_params(deep=False), graphs)
-        second = (recipe.label_encoder,) if isinstance(recipe, GMNNRecipe) else portfolio.edges
-        kinds = [[encoder.kind for encoder in encoders] for encoders in (portfolio.nodes, second) if encoders]
+        kinds = [[one.encoder.kind for one in part] for part in (portfolio.nodes, portfolio.edges) if part]
+        if isinstance(recipe, GMNNRecipe):
+            kinds.append([recipe.label_encoder.kind])
         return kinds[:1] if kinds[0] == kinds[-1] else kinds
 
     def planned_epochs(self, graphs: Sequence[Data]) -> int:

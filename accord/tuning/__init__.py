@@ -1,5 +1,6 @@
 """Tuning: networks trained apart and judged on validation data, and the search over their settings."""
 
+from accord.tuning._candidates import OPTIONS, Candidate, edge_candidates, has_sparse_features, node_candidates
 from accord.tuning._direction import may_be_directed
 from accord.tuning._groups import Problem
 from accord.tuning._parts import TrainedPart, combine_parts, train_edge_part, train_node_part
@@ -15,7 +16,9 @@ from accord.tuning._trial import Group, TrialResult, run_trial, run_trials
 __all__ = [
     "COLUMNS",
     "METHODS_WITH_PORTFOLIO",
+    "OPTIONS",
     "TITLES",
+    "Candidate",
     "Fitted",
     "Group",
     "Portfolio",
@@ -27,10 +30,13 @@ __all__ = [
     "TrialResult",
     "TunedRecipe",
     "combine_parts",
+    "edge_candidates",
     "fit_portfolio",
     "fit_schedule",
+    "has_sparse_features",
     "markdown_table",
     "may_be_directed",
+    "node_candidates",
     "read_recipe",
     "run_trial",
     "run_trials",

@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
-from accord.encoders import EncoderSpec
 from accord.learning import HistoryRow, Replicas, TrainingRun
 from accord.methods import GNN, FieldModel, Method, PairRecipe, ProxyModel, Recipe, Shape, SPNRecipe
 from accord.methods._refinement import refine
 from accord.methods._validated import measure
+from accord.tuning._candidates import Candidate
 from accord.tuning._parts import TrainedPart, combine_parts, train_edge_part, train_node_part
 
 KEPT = 2  # networks of each kind that are tried in pairs
@@ -27,10 +27,10 @@ METHODS_WITH_PORTFOLIO = ("spn", "gnn", "smooth")
 
 @dataclass(frozen=True)
 class Portfolio:
-    """Candidates: encoders of the node network, encoders of the edge network, and whether it reads directions."""
+    """Candidates of the node network and of the edge network, and whether the edge network reads directions."""
 
-    nodes: tuple[EncoderSpec, ...]
-    edges: tuple[EncoderSpec, ...]
+    nodes: tuple[Candidate, ...]
+    edges: tuple[Candidate, ...]
     symmetric: tuple[bool, ...] = (True,)
 
     @property
@@ -63,9 +63,9 @@ def fit_portfolio(portfolio: Portfolio, method: Method, run: TrainingRun, shape:
     recipe, level = method.recipe, method.level
     stages = _Stages(run, recipe.training.max_epochs)
     nodes = []
-    for encoder in portfolio.nodes:
-        tried = replace(recipe, encoder=encoder)
-        part = train_node_part(tried, stages.next(f"node-{encoder.kind}"), shape, replicas, NODE_LEVEL)
+    for candidate in portfolio.nodes:
+        tried = replace(recipe, encoder=candidate.encoder, node=candidate.options)
+        part = train_node_part(tried, stages.next(f"node-{tried.encoder.kind}"), shape, replicas, NODE_LEVEL)
         nodes.append((tried, part))
     table = [_row("node", tried.encoder.kind, part) for tried, part in nodes]
     nodes = _best_nodes(nodes, run)
@@ -78,7 +78,7 @@ def fit_portfolio(portfolio: Portfolio, method: Method, run: TrainingRun, shape:
         table.append(_row("edge", edge_recipe.edge_encoder.kind + direction, edge))
     pairs: list[tuple[float, ProxyModel, SPNRecipe]] = []
     for (node_recipe, node), (edge_recipe, edge) in product(nodes[:KEPT], edges[:KEPT]):
-        pair = replace(edge_recipe, encoder=node_recipe.encoder)
+        pair = replace(edge_recipe, encoder=node_recipe.encoder, node=node_recipe.node)
         alone = replace(pair, refinement=None)  # only the winner is refined
         model = combine_parts(alone, node, edge, run, shape, replicas, level, method.ensemble)
         model.history = _merged(node.history, edge.history)
@@ -133,10 +133,11 @@ def _train_edges(
     """Edge networks in order of validation loss; the first encoder decides whether directions are read."""
     found: list[tuple[SPNRecipe, TrainedPart]] = []
     symmetric: Sequence[bool] = portfolio.symmetric
-    for encoder in portfolio.edges:
+    for candidate in portfolio.edges:
         for choice in symmetric:
-            tried = replace(recipe, edge_encoder=encoder, scorer=replace(recipe.scorer, symmetric=choice))
-            name = f"edge-{encoder.kind}" + ("" if choice else "-directed")
+            scorer = replace(recipe.scorer, symmetric=choice)
+            tried = replace(recipe, edge_encoder=candidate.encoder, edge=candidate.options, scorer=scorer)
+            name = f"edge-{tried.edge_encoder.kind}" + ("" if choice else "-directed")
             found.append((tried, train_edge_part(tried, stages.next(name), shape, replicas)))
         found.sort(key=lambda one: float(one[1].loss.nanmean()) if bool(one[1].loss.isfinite().any()) else torch.inf)
         symmetric = (found[0][0].scorer.symmetric,)

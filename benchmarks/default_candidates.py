@@ -3,7 +3,8 @@
     python benchmarks/default_candidates.py OUT --tasks letters digits --seeds 10 11 --jobs 8
 
 Every candidate is a node or an edge network, trained by itself with the schedule and the features of the default model,
-with two weight decays side by side. Only validation labels are read. Records go to OUT/records.json as they come.
+with two weight decays side by side. Only validation labels are read. Records go to OUT/records.json as they come, and
+OUT/README.md is the table.
 """
 
 import argparse
@@ -13,18 +14,21 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 
 import torch
 
-from accord._files import write_json
+from accord._files import write_json, write_text
 from accord.bench.defaults import TASKS, load_task
 from accord.encoders import EncoderSpec
 from accord.estimator._automatic import treatment_for
 from accord.experiments import provenance
+from accord.experiments._results import markdown_table
 from accord.graphs import fit_treatment
 from accord.learning import PartOptions, Replicas, TrainingRun
 from accord.methods import Shape, preset_recipe
 from accord.tuning import fit_schedule
+from accord.tuning._candidates import EDGES_OF_DENSE, EDGES_OF_SPARSE, NODES_OF_DENSE, NODES_OF_SPARSE
 from accord.tuning._parts import train_edge_part, train_node_part
 
 DECAYS = (5e-4, 5e-3)
@@ -88,7 +92,55 @@ def run(name: str, seed: int, network: str, candidate: str) -> dict:
         recipe = replace(recipe, edge_encoder=EDGES[candidate], edge=options[0])
         part = train_edge_part(recipe, TrainingRun(train, held_out), shape, replicas, options)
     scores = {"score": part.score.tolist(), "loss": part.loss.tolist(), "kept": part.kept.tolist()}
-    return {"task": name, "seed": seed, "network": network, "candidate": candidate, **scores, "seconds": part.seconds}
+    return {
+        "task": name,
+        "seed": seed,
+        "features": features,
+        "network": network,
+        "candidate": candidate,
+        **scores,
+        "seconds": part.seconds,
+    }
+
+
+def table(records: list[dict]) -> str:
+    """Mean validation score of every candidate and weight decay, one column for each task."""
+    text = (
+        "# Candidates for the default model\n\n"
+        "Written by `python benchmarks/default_candidates.py results/candidates`. "
+        "Validation data only, mean over seeds.\nBehind each name: the weight decay. Bold: the networks of the default "
+        "model, by sparse or dense features.\n"
+    )
+    chosen = {
+        ("node", True): NODES_OF_SPARSE,
+        ("node", False): NODES_OF_DENSE,
+        ("edge", True): EDGES_OF_SPARSE,
+        ("edge", False): EDGES_OF_DENSE,
+    }
+    for network, key, title in (
+        ("node", "score", "Node networks: nodes right, %"),
+        ("edge", "loss", "Edge networks: cross-entropy of pairs of labels, nats"),
+    ):
+        for sparse in (True, False):
+            values: dict[tuple[str, float], dict[str, list[float]]] = {}
+            for row in records:
+                if row["network"] == network and (row["features"] == "raw") == sparse:
+                    for decay, value in zip(DECAYS, row[key], strict=True):
+                        own = values.setdefault((row["candidate"], decay), {})
+                        own.setdefault(row["task"], []).append(value)
+            tasks = list(dict.fromkeys(task for own in values.values() for task in own))
+            scale = 100 if key == "score" else 1
+            lines = []
+            for (name, decay), own in sorted(values.items()):
+                encoder = (NODES if network == "node" else EDGES)[name]
+                used = any(c.encoder == encoder and c.options.weight_decay == decay for c in chosen[network, sparse])
+                cells = [
+                    f"{scale * mean(own[task]):.{1 if scale > 1 else 2}f}" if task in own else "" for task in tasks
+                ]
+                lines.append([f"**{name}, {decay:g}**" if used else f"{name}, {decay:g}", *cells])
+            heading = f"\n## {title}, {'sparse' if sparse else 'dense'} features\n\n"
+            text += heading + markdown_table(["network", *(task.replace("*", "\\*") for task in tasks)], lines) + "\n"
+    return text
 
 
 def main() -> None:
@@ -116,6 +168,7 @@ def main() -> None:
             records.append(future.result())
             write_json(path, {"records": records, "provenance": provenance()})
             print({k: v for k, v in records[-1].items() if k != "kept"}, flush=True)
+    write_text(given.out / "README.md", table(records))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@
 `except ValueError` catches every bad value, and `except AccordError` every error of this list.
 """
 
+from collections.abc import Sequence
+
 
 class AccordError(Exception):
     """Base of all errors raised on purpose."""
@@ -31,7 +33,17 @@ class FieldError(InputError):
 
 
 class InfeasibleError(FieldError):
-    """The constraints (forbidden states or pairs, clamped labels) leave no labelling."""
+    """The constraints (forbidden states or pairs, clamped labels) leave no labelling.
+
+    Args:
+        message: what is wrong, where, and how to fix it.
+        nodes: nodes whose constraints contradict each other, as far as they are known.
+        proved: True where no labelling exists; False where none was found, though there may be one.
+    """
+
+    def __init__(self, message: str, nodes: Sequence[int] = (), proved: bool = True) -> None:
+        super().__init__(message)
+        self.nodes, self.proved = list(nodes), proved
 
 
 class OptionError(InputError):

@@ -2,6 +2,7 @@
 
 from accord.inference._appearance import spanning_tree_probabilities
 from accord.inference._beliefs import Beliefs
+from accord.inference._feasibility import find_labels, possible_states
 from accord.inference._options import Schedule, Semiring
 from accord.inference._propagate import propagate
 from accord.inference._sampling import sample_exact, sample_gibbs
@@ -14,6 +15,8 @@ __all__ = [
     "Semiring",
     "eliminate_beliefs",
     "enumerate_beliefs",
+    "find_labels",
+    "possible_states",
     "propagate",
     "sample_exact",
     "sample_gibbs",

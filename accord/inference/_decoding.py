@@ -6,7 +6,8 @@
 3. Unfold: from the core outwards, each leaf takes its best state given its parent's.
 
 The core of a tree is a single node, so trees are decoded exactly. A change that removes a forbidden pair is always
-made, whatever it costs in score. If forbidden pairs remain, their component is solved exactly by elimination.
+made, whatever it costs in score. If forbidden pairs remain, their component is solved exactly by elimination, or where
+it is too wide for that, a labelling is searched for and then improved in the same way.
 """
 
 import numpy as np
@@ -19,6 +20,7 @@ from accord.errors import InfeasibleError, TooLargeError
 from accord.field import PairwiseField
 from accord.graphs._peeling import PeelingRound
 from accord.inference._extended import has_infinity
+from accord.inference._feasibility import find_labels
 from accord.inference._polishing import polish
 from accord.inference.exact import eliminate_beliefs
 
@@ -35,7 +37,8 @@ def decode(field: PairwiseField, beliefs: Tensor) -> Tensor:
         if barred or has_infinity(node):
             score = field.score(labels.reshape(*field.replicas, field.num_nodes)).reshape(node.shape[0], -1)
             for replica in (score == -torch.inf).any(-1).nonzero().flatten().tolist():
-                labels[replica] = _repair(field.edge_index, node[replica], edge[replica], labels[replica])
+                wishes = beliefs.reshape(node.shape)[replica]
+                labels[replica] = _repair(field.edge_index, node[replica], edge[replica], labels[replica], wishes)
         return labels.reshape(*field.replicas, field.num_nodes)
 
 
@@ -63,8 +66,8 @@ def _unfold(field: PairwiseField, folded: Tensor, edge: Tensor, labels: Tensor) 
     return labels
 
 
-def _repair(edge_index: Tensor, node: Tensor, edge: Tensor, labels: Tensor) -> Tensor:
-    """Solve exactly, by elimination, every component whose labels hold a forbidden state or pair."""
+def _repair(edge_index: Tensor, node: Tensor, edge: Tensor, labels: Tensor, beliefs: Tensor) -> Tensor:
+    """Solve every component whose labels hold a forbidden state or pair."""
     source, target = edge_index
     broken = node.gather(-1, labels[:, None])[:, 0] == -torch.inf
     bad_edge = edge[torch.arange(edge.shape[0]), labels[source], labels[target]] == -torch.inf
@@ -78,16 +81,30 @@ def _repair(edge_index: Tensor, node: Tensor, edge: Tensor, labels: Tensor) -> T
         kept = inside[source]
         position = inside.cumsum(0) - 1
         part = PairwiseField(position[edge_index[:, kept]], node[inside], edge[kept])
+        members = inside.nonzero().flatten()
         try:
-            labels[inside] = eliminate_beliefs(part, semiring="max").decode()
-        except TooLargeError as error:
-            raise InfeasibleError(
-                f"decode: no labelling without forbidden states or pairs was found for the component of node "
-                f"{int(inside.nonzero()[0])}, and it is too wide to search exactly ({error}). Relax a constraint."
-            ) from error
+            labels[inside] = _solve_component(part, beliefs[inside])
         except InfeasibleError as error:
+            size = f"the component of node {int(members[0])} ({len(members)} nodes)"
+            nodes = members[error.nodes].tolist() if error.nodes else members.tolist()
+            reason = (
+                f"{size} has no labelling without forbidden states or pairs."
+                if error.proved
+                else f"no labelling without forbidden states or pairs was found for {size}; there may be one. It is "
+                "too wide to be solved exactly, and the search reached its limit."
+            )
             raise InfeasibleError(
-                f"decode: the component of node {int(inside.nonzero()[0])} ({int(inside.sum())} nodes) has no "
-                "labelling without forbidden states or pairs. Relax a clamped label or a forbidden pair there."
+                f"decode: {reason} Relax a clamped label or a forbidden pair there.", nodes, error.proved
             ) from error
     return labels
+
+
+def _solve_component(part: PairwiseField, beliefs: Tensor) -> Tensor:
+    """Labels of a component without forbidden states or pairs: the best ones, or any that were found, improved."""
+    try:
+        return eliminate_beliefs(part, semiring="max").decode()
+    except TooLargeError:
+        labels = find_labels(part, beliefs)[None]
+    node, edge = part.expanded()
+    folded = _fold(part, node, edge)
+    return _unfold(part, folded, edge, polish(part, folded, edge, True, labels))[0]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from accord.errors import InputTypeError, OptionError
-from accord.graphs import GraphBatch
+from accord.field import PairwiseField
 from accord.methods import FieldModel
 
 Thresholds = Mapping[str | int, float] | float
@@ -52,17 +52,16 @@ def state_of(key: object, num_states: int, names: Sequence[str] | None, option: 
 
 
 def labels_by_threshold(
-    model: FieldModel, batch: GraphBatch, probabilities: Tensor, thresholds: Mapping[int, float]
+    model: FieldModel, field: PairwiseField, probabilities: Tensor, thresholds: Mapping[int, float]
 ) -> Tensor:
     """Labels [R, nodes]: states with a threshold node by node, all others jointly.
 
     Args:
         model: the trained model.
-        batch: the graphs.
+        field: of the graphs.
         probabilities: [R, nodes, states], marginals.
         thresholds: by state.
     """
-    field = model.field(batch)
     allowed = allowed_states(probabilities, thresholds)
     node = field.node.expand(*field.replicas, *field.node.shape[-2:])
     return model.labels_of(field.with_potentials(node=node.masked_fill(~allowed.to(node.device), -torch.inf)))

@@ -6,14 +6,19 @@ import torch
 from torch import Tensor
 
 from accord.errors import DepartureWarning, InputError, MajorityWarning, OptionError
+from accord.estimator.knowledge import Knowledge
 from accord.evaluation import NODE, most_departures, threshold_for
 from accord.graphs import GraphBatch, Topology
-from accord.methods import FieldModel
+from accord.inference import propagate
+from accord.methods import FieldModel, flat_field
 
 ABSTAINED = -1  # in place of a label
+DAMPING = 0.5  # of propagation where only constraints couple the nodes
 
 
-def trusted_labels(model: FieldModel, batch: GraphBatch, fallback: bool, precision: float | None) -> Tensor:
+def trusted_labels(
+    model: FieldModel, batch: GraphBatch, fallback: bool, precision: float | None, knowledge: Knowledge | None = None
+) -> Tensor:
     """Joint labels [tasks, nodes] of graphs.
 
     Args:
@@ -21,13 +26,36 @@ def trusted_labels(model: FieldModel, batch: GraphBatch, fallback: bool, precisi
         batch: the graphs.
         fallback: give the node network's labels of a graph where the joint ones are out of the usual.
         precision: leave -1 where this precision was not reached on validation nodes; None to label every node.
+        knowledge: what is known about the graphs, which labels obey in any case.
     """
+    if knowledge is not None:
+        before, scores = model.field_and_scores(batch)
+        field = knowledge.apply(before)
+        with knowledge.naming_nodes():
+            labels = model.labels_of(field)
+        labels = _usual(model, labels, _alone(model, labels, scores, batch, knowledge), batch.topology, fallback)
+        if precision is None:
+            return labels
+        return knowledge.keep(abstain(model, labels, model.calibrated(model.beliefs_of(field, "sum")), precision))
     if precision is None:
         return _usual(model, *model.joint_and_alone(batch), batch.topology, fallback)
     answers = model.answers(batch)
     whole = answers[model.method]
     labels = _usual(model, whole.labels, answers[NODE].labels, batch.topology, fallback)
     return abstain(model, labels, whole.probabilities, precision)
+
+
+def _alone(model: FieldModel, labels: Tensor, scores: Tensor, batch: GraphBatch, knowledge: Knowledge) -> Tensor:
+    """Labels [tasks, nodes] of the node network alone, given the same knowledge.
+
+    Solving under constraints takes time, so this is done only where the joint labels look out of the usual.
+    """
+    alone = knowledge.keep(scores.argmax(-1))
+    if not knowledge.is_of_pairs or not bool(unusual_graphs(model, labels != alone, batch.topology).any()):
+        return alone
+    field = knowledge.apply(flat_field(scores.log_softmax(-1), batch.topology))
+    with knowledge.naming_nodes():
+        return propagate(field, semiring="max", damping=DAMPING).decode()
 
 
 def check_precision(model: FieldModel, precision: float, with_threshold: bool) -> None:

@@ -8,7 +8,8 @@ deterministic.
 """
 
 import heapq
-from dataclasses import dataclass, field as dataclass_field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 
 import numpy as np
 import torch

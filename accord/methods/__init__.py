@@ -5,8 +5,8 @@ from accord.methods._crf import CRF
 from accord.methods._ensemble import Ensemble
 from accord.methods._gmnn import GMNN
 from accord.methods._gnn import GNN
-from accord.methods._model import Answer, FieldModel, Method, Shape
-from accord.methods._networks import PairModel
+from accord.methods._model import Answer, FieldChange, FieldModel, Method, Shape
+from accord.methods._networks import PairModel, flat_field
 from accord.methods._presets import DENSE_GRID, preset_features, preset_recipe
 from accord.methods._recipe import CRFRecipe, GMNNRecipe, GNNRecipe, PairRecipe, Recipe, SPNRecipe
 from accord.methods._refit import check_refit, merge_labels, refit
@@ -23,6 +23,7 @@ __all__ = [
     "Answer",
     "CRFRecipe",
     "Ensemble",
+    "FieldChange",
     "FieldModel",
     "GMNNRecipe",
     "GNNRecipe",
@@ -36,6 +37,7 @@ __all__ = [
     "SmoothedGNN",
     "StructuredProxyNetwork",
     "check_refit",
+    "flat_field",
     "merge_labels",
     "preset_features",
     "preset_recipe",

@@ -1,7 +1,7 @@
 """What all methods share: a way to train, and a trained model that turns graphs into a field for every replica."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,6 +20,7 @@ from accord.methods._recipe import Recipe
 from accord.methods._validated import KEYS, Validated
 
 Choice = dict[str, list[Any]]  # one plain value for each replica, by name
+FieldChange = Callable[[PairwiseField], PairwiseField]  # e.g. known labels, forbidden pairs
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,16 @@ class FieldModel(ABC):
         """Node and edge beliefs of such a field."""
 
     @abstractmethod
-    def answers(self, batch: GraphBatch) -> dict[str, Answer]:
+    def field_and_scores(self, batch: GraphBatch) -> tuple[PairwiseField, Tensor]:
+        """The field, and the node network's scores [R, nodes, states], from one run of the networks."""
+
+    @abstractmethod
+    def answers(self, batch: GraphBatch, change: FieldChange | None = None) -> dict[str, Answer]:
         """What each part of the model says about a batch, from one run of the networks.
+
+        Args:
+            batch: the graphs.
+            change: changes the field that the whole model solves, such as by known labels.
 
         Returns:
             "gnn": the node network alone; "edge", where there is an edge network: the edge network alone; and the

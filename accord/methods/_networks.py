@@ -21,8 +21,10 @@ from accord.learning.objectives import (
     SharedNetworks,
     SharedPart,
 )
-from accord.methods._model import Answer, FieldModel, Shape
+from accord.methods._model import Answer, FieldChange, FieldModel, Shape
 from accord.methods._recipe import PairRecipe, Recipe
+
+CONSTRAINED_DAMPING = 0.5  # of propagation where only constraints couple the nodes: without it, labels may alternate
 
 
 class PairModel(FieldModel):
@@ -45,14 +47,19 @@ class PairModel(FieldModel):
         """The field of the networks' scores."""
         return self.field_of(*self.logits(batch), batch.topology)
 
-    def answers(self, batch: GraphBatch) -> dict[str, Answer]:
+    def field_and_scores(self, batch: GraphBatch) -> tuple[PairwiseField, Tensor]:
+        """The field, and the node network's scores [R, nodes, states], from one run of the networks."""
+        node, edge = self.logits(batch)
+        return self.field_of(node, edge, batch.topology), node
+
+    def answers(self, batch: GraphBatch, change: FieldChange | None = None) -> dict[str, Answer]:
         """Node network, edge network and the field of both."""
         node, edge = self.logits(batch)
         field = self.field_of(node, edge, batch.topology)
         return {
             NODE: Answer.most_likely(node.softmax(-1)),
             EDGE: Answer.most_likely(self._by_edges_alone(edge, batch.topology)),
-            self.method: self.answer_of(field),
+            self.method: self.answer_of(field if change is None else change(field)),
         }
 
     def _by_edges_alone(self, edge: Tensor, topology: Topology) -> Tensor:
@@ -123,8 +130,15 @@ class FlatModel(FieldModel):
         """Node marginals, and edge tables of zeros."""
         return flat_field(self.log_probabilities(batch), batch.topology)
 
+    def field_and_scores(self, batch: GraphBatch) -> tuple[PairwiseField, Tensor]:
+        """The field, and the node network's scores [R, nodes, states], from one run of the network."""
+        logits = self.node_logits(batch)
+        return flat_field(self.log_probabilities_of(logits, batch), batch.topology), logits
+
     def labels_of(self, field: PairwiseField) -> Tensor:
-        """Each node's best state [R, nodes]."""
+        """Each node's best state [R, nodes]; joint labels where the edge tables hold constraints or preferences."""
+        if bool(field.edge.any()):
+            return propagate(field, semiring="max", damping=CONSTRAINED_DAMPING).decode()
         return field.node.argmax(-1)
 
     def labels(self, batch: GraphBatch) -> Tensor:
@@ -137,17 +151,16 @@ class FlatModel(FieldModel):
         return self.log_probabilities_of(logits, batch).argmax(-1), logits.argmax(-1)
 
     def beliefs_of(self, field: PairwiseField, semiring: Semiring = "sum") -> Beliefs:
-        """Beliefs of a field without interactions."""
-        return propagate(field, semiring=semiring)
+        """Beliefs of a field without interactions, or with constraints and preferences alone."""
+        free = not bool(field.edge.any()) or field.peeling.is_forest
+        return propagate(field, semiring=semiring, damping=0.0 if free else CONSTRAINED_DAMPING)
 
-    def answers(self, batch: GraphBatch) -> dict[str, Answer]:
+    def answers(self, batch: GraphBatch, change: FieldChange | None = None) -> dict[str, Answer]:
         """The node network alone, and what the model makes of its scores."""
-        logits = self.node_logits(batch)
-        logs = self.log_probabilities_of(logits, batch)
+        field, logits = self.field_and_scores(batch)
+        whole = self.answer_of(field if change is None else change(field))
         if self.method == NODE:
-            beliefs = self.beliefs_of(flat_field(logs, batch.topology), "sum")
-            return {NODE: Answer(logs.argmax(-1), self.calibrated(beliefs))}
-        whole = self.answer_of(flat_field(logs, batch.topology))
+            return {NODE: whole}
         return {NODE: Answer.most_likely(logits.softmax(-1)), self.method: whole}
 
 

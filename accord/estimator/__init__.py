@@ -2,6 +2,7 @@
 
 from accord.estimator._checks import ACCELERATORS
 from accord.estimator._classifier import NodeClassifier
+from accord.estimator._explanation import Explanation
 from accord.estimator._search import find_settings
 
-__all__ = ["ACCELERATORS", "NodeClassifier", "find_settings"]
+__all__ = ["ACCELERATORS", "Explanation", "NodeClassifier", "find_settings"]

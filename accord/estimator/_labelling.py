@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from accord.errors import ConvergenceWarning, GraphError, OptionError
-from accord.estimator._checks import check_truth
+from accord.errors import ConvergenceWarning, DepartureWarning, GraphError, OptionError
+from accord.estimator._checks import check_graph, check_truth
+from accord.estimator._explanation import Explanation, explain_node
 from accord.estimator._reading import GIVEN, OneOrList, Reading
 from accord.estimator._thresholds import Thresholds, check_thresholds, labels_by_threshold
 from accord.estimator._trust import check_precision, trusted_labels
-from accord.estimator.knowledge import Knowledge
+from accord.estimator.knowledge import Knowledge, Places, States
 from accord.evaluation import NODE, Answers, JointGain, joint_gain, needs_probabilities, pooled_score
 from accord.graphs import GraphBatch
 from accord.inference import Beliefs
@@ -98,7 +99,7 @@ class Labelling(Reading):
         def values(batch: GraphBatch, knowledge: Knowledge | None) -> Tensor:
             return self.model_.calibrated(self._marginals(batch, "predict_proba", knowledge))
 
-        given = dict(zip(GIVEN, (known, forbid, forbid_directed, require, prefer), strict=True))
+        given = _arguments(known, forbid, forbid_directed, require, prefer)
         return self._of_each(graph, "predict_proba", values, given)
 
     def predict_edge_proba(
@@ -121,7 +122,7 @@ class Labelling(Reading):
         def values(batch: GraphBatch, knowledge: Knowledge | None) -> Tensor:
             return self._marginals(batch, "predict_edge_proba", knowledge).edge.exp()
 
-        given = dict(zip(GIVEN, (known, forbid, forbid_directed, require, prefer), strict=True))
+        given = _arguments(known, forbid, forbid_directed, require, prefer)
         return self._of_each(graph, "predict_edge_proba", values, given, of_edges=True)
 
     def answers(self, graphs: Sequence[Data], **given: Any) -> Answers:
@@ -152,6 +153,46 @@ class Labelling(Reading):
             self.method if self.method != NODE else None,
             max(residuals, default=None),
         )
+
+    def explain(
+        self,
+        graph: Data,
+        node: int | str,
+        task: int | str = 0,
+        known: Any = None,
+        forbid: Any = None,
+        forbid_directed: Any = None,
+        require: Any = None,
+        *,
+        prefer: Any = None,
+    ) -> Explanation:
+        """Why a node has its label: its own evidence, and what each neighbour adds, in nats and (`str`) in words.
+
+        `without(neighbour)` and `given({node: label})` of the result tell what would change it. A method without an
+        edge network labels nodes by themselves, so neighbours add nothing unless pairs of labels are constrained.
+
+        Args:
+            graph: a graph.
+            node: a node by number, or by name if the graph has `node_names`.
+            task: for several tasks, which one, by number or name.
+            known: what is known, as for `predict`; so are the arguments that follow.
+        """
+        given = self._read_given(_arguments(known, forbid, forbid_directed, require, prefer), "explain", None)
+        batch = self.collate([check_graph(graph, "explain")])
+        places = Places(graph, batch.topology.edge_index.cpu(), "NodeClassifier.explain")
+        place, own = places.node(node, "node"), self._task_number(task, "explain")
+        knowledge = None if given is None else given.bind([graph], 0, batch)
+        field = self.model_.field(batch)
+        label = None
+        if self.fallback:  # the label may be the node network's
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DepartureWarning)
+                label = int(trusted_labels(self.model_, batch, True, None, knowledge)[own, place])
+        states = States(self.shape_.num_states, self.shape_.num_tasks, self.label_names_)
+        if knowledge is None:
+            return explain_node(self.model_, field, places, states, own, place, label)
+        with knowledge.naming_nodes():
+            return explain_node(self.model_, knowledge.apply(field), places, states, own, place, label)
 
     def joint_gain(self, graphs: Sequence[Data]) -> JointGain | None:
         """What joint labelling can gain on graphs with labels; None for methods without an edge network.
@@ -208,3 +249,8 @@ class Labelling(Reading):
                 stacklevel=5,
             )
         return beliefs
+
+
+def _arguments(*given: Any) -> dict[str, Any]:
+    """What is known, by the names of the arguments."""
+    return dict(zip(GIVEN, given, strict=True))

@@ -1,6 +1,7 @@
 """Graphs as a fitted model reads them: prepared, in portions, with what is known about them."""
 
 from collections.abc import Callable, Iterator, Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import torch
@@ -41,6 +42,7 @@ class Reading:
     treatment_: FeatureTreatment
     feature_names_: list[str] | None
     label_names_: list[str] | None
+    task_names: Sequence[str] | None
 
     def collate(self, graphs: list[Data]) -> GraphBatch:
         """Graphs side by side as the networks read them: columns in order, features treated, on the model's device."""
@@ -81,6 +83,16 @@ class Reading:
             raise OptionError(f"NodeClassifier.{where}: {unknown[0]!r} is unknown. Choose among {', '.join(GIVEN)}.")
         states = States(self._states(), self.shape_.num_tasks, self.label_names_)
         return Given.read(arguments, states, where, count)
+
+    def _task_number(self, task: object, where: str) -> int:
+        """The number of a task that is given by number or name."""
+        names = list(self.task_names or [])
+        if isinstance(task, str) and task in names:
+            return names.index(task)
+        if isinstance(task, Integral) and not isinstance(task, bool) and 0 <= int(task) < self.shape_.num_tasks:
+            return int(task)
+        known = f"0 to {self.shape_.num_tasks - 1}" + (f", or {', '.join(map(repr, names[:8]))}" if names else "")
+        raise OptionError(f"NodeClassifier.{where}: task {str(task)[:80]!r} is unknown. Tasks: {known}.")
 
     def _with_truth(self, graphs: Sequence[Data], where: str) -> list[Data]:
         """The graphs with the labels that predictions are compared with, numbered as in training."""

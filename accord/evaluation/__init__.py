@@ -1,4 +1,4 @@
-"""Metrics, calibration and example graphs: functions of labels and probabilities, not of models."""
+"""Metrics, calibration, diagnostics, explanations: functions of labels, probabilities and beliefs, not of models."""
 
 from accord.evaluation._abstaining import Curve, precision_curve, threshold_for
 from accord.evaluation._agreement import JointGain, joint_gain
@@ -7,6 +7,13 @@ from accord.evaluation._calibrating import calibrate, fit_calibration
 from accord.evaluation._calibration import CALIBRATION_BINS, Reliability, expected_calibration_error, reliability
 from accord.evaluation._cases import Case, choose_cases
 from accord.evaluation._departure import Usual, most_departures, usual_departure
+from accord.evaluation._explanation import (
+    Contributions,
+    EvidencePath,
+    contributions,
+    strongest_paths,
+    without_edges,
+)
 from accord.evaluation._levels import (
     LEVELS,
     check_level,
@@ -34,7 +41,9 @@ __all__ = [
     "NODE",
     "Answers",
     "Case",
+    "Contributions",
     "Curve",
+    "EvidencePath",
     "JointGain",
     "Reliability",
     "Scores",
@@ -42,6 +51,7 @@ __all__ = [
     "calibrate",
     "check_level",
     "choose_cases",
+    "contributions",
     "edge_accuracy",
     "expected_calibration_error",
     "fit_calibration",
@@ -60,7 +70,9 @@ __all__ = [
     "precision_curve",
     "reliability",
     "score_answers",
+    "strongest_paths",
     "threshold_for",
     "unseen_nodes",
     "usual_departure",
+    "without_edges",
 ]

@@ -10,12 +10,22 @@ from torch_geometric.data import Data
 
 from accord.errors import ConvergenceWarning, DepartureWarning, GraphError, OptionError
 from accord.estimator._checks import check_graph, check_truth
+from accord.estimator._diagnosis import diagnose_batch
 from accord.estimator._explanation import Explanation, explain_node
 from accord.estimator._reading import GIVEN, OneOrList, Reading
 from accord.estimator._thresholds import Thresholds, check_thresholds, labels_by_threshold
 from accord.estimator._trust import check_precision, trusted_labels
 from accord.estimator.knowledge import Knowledge, Places, States
-from accord.evaluation import NODE, Answers, JointGain, joint_gain, needs_probabilities, pooled_score
+from accord.evaluation import (
+    NODE,
+    Answers,
+    Diagnosis,
+    JointGain,
+    join_diagnoses,
+    joint_gain,
+    needs_probabilities,
+    pooled_score,
+)
 from accord.graphs import GraphBatch
 from accord.inference import Beliefs
 from accord.methods import PairModel
@@ -131,9 +141,7 @@ class Labelling(Reading):
         Each network runs once a graph. Labels of the graphs, if they have any, come along as the truth; of a graph
         with a `test_mask`, the labels in it. What is known (`given`, as for `predict`) counts for the whole model only.
         """
-        if isinstance(graphs, Data) and not isinstance(given.get("known"), (str, type(None))):
-            given = given | {"known": [given["known"]]}
-        graphs = self._with_truth(graphs, "answers")
+        graphs, given = self._with_truth(graphs, "answers"), _as_list(graphs, given)
         pieces = []
         for _, batch, knowledge in self._batches(graphs, self._read_given(given, "answers", len(graphs))):
             if knowledge is None:
@@ -153,6 +161,24 @@ class Labelling(Reading):
             self.method if self.method != NODE else None,
             max(residuals, default=None),
         )
+
+    def diagnose(self, graphs: Data | Sequence[Data], **given: Any) -> Diagnosis:
+        """What speaks against the labels of graphs: where the node network disagrees, unlikely edges, entropy and more.
+
+        Graphs of a list stand side by side, as in `answers`; `topology.graph` tells which graph a node belongs to.
+        Labels of the graphs, if they have any, are compared with probabilities; not those that are known (`given`, as
+        for `predict`).
+        """
+        listed, given = self._with_truth(graphs, "diagnose"), _as_list(graphs, given)
+        whole = GraphBatch.collate(listed)
+        if whole.y is not None:
+            check_truth(whole, self.shape_, "diagnose")
+        known = self._read_given(given, "diagnose", len(listed))
+        parts = [
+            diagnose_batch(self.model_, batch, knowledge, None if batch.y is None else self.replicas_.targets(batch.y))
+            for _, batch, knowledge in self._batches(listed, known)
+        ]
+        return join_diagnoses(parts, whole.topology)
 
     def explain(
         self,
@@ -249,6 +275,13 @@ class Labelling(Reading):
                 stacklevel=5,
             )
         return beliefs
+
+
+def _as_list(graphs: object, given: dict[str, Any]) -> dict[str, Any]:
+    """What is known, as for a list of graphs, where a single graph counts as one."""
+    if not isinstance(graphs, Data) or isinstance(given.get("known"), (str, type(None))):
+        return given
+    return given | {"known": [given["known"]]}
 
 
 def _arguments(*given: Any) -> dict[str, Any]:

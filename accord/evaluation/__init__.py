@@ -7,6 +7,13 @@ from accord.evaluation._calibrating import calibrate, fit_calibration
 from accord.evaluation._calibration import CALIBRATION_BINS, Reliability, expected_calibration_error, reliability
 from accord.evaluation._cases import Case, choose_cases
 from accord.evaluation._departure import Usual, most_departures, usual_departure
+from accord.evaluation._diagnostics import (
+    Diagnosis,
+    DiagnosisSummary,
+    join_diagnoses,
+    lift_of_labels,
+    pair_probabilities,
+)
 from accord.evaluation._explanation import (
     Contributions,
     EvidencePath,
@@ -43,6 +50,8 @@ __all__ = [
     "Case",
     "Contributions",
     "Curve",
+    "Diagnosis",
+    "DiagnosisSummary",
     "EvidencePath",
     "JointGain",
     "Reliability",
@@ -56,8 +65,10 @@ __all__ = [
     "expected_calibration_error",
     "fit_calibration",
     "graph_accuracy",
+    "join_diagnoses",
     "joint_gain",
     "level_score",
+    "lift_of_labels",
     "macro_auc",
     "macro_f1",
     "mean_log_likelihood",
@@ -66,6 +77,7 @@ __all__ = [
     "needs_probabilities",
     "node_accuracy",
     "node_ids",
+    "pair_probabilities",
     "pooled_score",
     "precision_curve",
     "reliability",

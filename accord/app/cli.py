@@ -9,6 +9,7 @@ from rich.table import Table
 from accord._version import __version__
 from accord.app.commands.bench import bench_app
 from accord.app.console import Commands, messages, output
+from accord.app.options import ForbidDirectedOption, ForbidOption, KnownOption, PreferOption, RequireOption
 
 HELP = (
     "Labels that agree: joint labelling of the nodes of new graphs.\n\n"
@@ -223,17 +224,59 @@ def predict(
         Path | None, typer.Option(help="A .csv, .json or .parquet file.", show_default="csv to the terminal")
     ] = None,
     marginals: Annotated[bool, typer.Option("--marginals", help="Give the probability of every state.")] = False,
+    known: KnownOption = None,
+    forbid: ForbidOption = None,
+    forbid_directed: ForbidDirectedOption = None,
+    require: RequireOption = None,
+    prefer: PreferOption = None,
+    diagnose: Annotated[
+        bool,
+        typer.Option(
+            "--diagnose",
+            help="Add what is doubtful: the node network's label, entropy, edges with unlikely labels, convergence.",
+        ),
+    ] = False,
 ) -> None:
     """Label the nodes of a new graph jointly."""
     from accord.app.commands.predict import predict_graphs, to_csv, write_columns
+    from accord.app.knowledge import GivenOptions
     from accord.app.runs import open_model
 
-    columns = predict_graphs(open_model(run), graph, marginals)
+    given = GivenOptions(known, forbid, forbid_directed, require, prefer)
+    columns, notes = predict_graphs(open_model(run), graph, marginals, given, diagnose)
     if out is None:
         typer.echo(to_csv(columns), nl=False)
-        return
-    write_columns(columns, out)
-    messages().print(f"{len(columns['node'])} rows written to {out}", soft_wrap=True, markup=False)
+    else:
+        write_columns(columns, out)
+        messages().print(f"{len(columns['node'])} rows written to {out}", soft_wrap=True, markup=False)
+    for note in notes:
+        messages().print(note, soft_wrap=True, markup=False)
+
+
+@app.command()
+def explain(
+    run: ModelArgument,
+    graph: Annotated[Path, typer.Argument(metavar="GRAPH", help="A graph, as for `accord predict`.")],
+    node: Annotated[str, typer.Option(help="Id of the node, or its number where nodes have no ids.")],
+    task: Annotated[
+        str | None, typer.Option(help="Name or number of the task, where there are several.", show_default="the first")
+    ] = None,
+    without: Annotated[str | None, typer.Option(metavar="NODE", help="Leave the edge to this neighbour out.")] = None,
+    known: KnownOption = None,
+    forbid: ForbidOption = None,
+    forbid_directed: ForbidDirectedOption = None,
+    require: RequireOption = None,
+    prefer: PreferOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as json.")] = False,
+) -> None:
+    """Tell why a node has its label: its own evidence, and what each neighbour adds."""
+    from accord.app.commands.explain import explain_run, to_json
+    from accord.app.knowledge import GivenOptions
+    from accord.app.runs import open_model
+
+    given = GivenOptions(known, forbid, forbid_directed, require, prefer)
+    found = explain_run(open_model(run), graph, node, task, given, without)
+    typer.echo(to_json(found) if as_json else f"{found}\n", nl=False)
 
 
 @app.command()

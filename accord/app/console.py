@@ -30,6 +30,7 @@ OWN_WARNINGS = (
 # The library's errors begin with the Python name of what was called; the command line has its own names, or none.
 COMMAND_LINE_NAMES = {
     "NodeClassifier": "",
+    "Explanation": "",
     "hold_out": "",
     "load_benchmark": "",
     "preset_recipe": "",

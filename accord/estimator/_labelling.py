@@ -59,7 +59,8 @@ class Labelling(Reading):
                 dict {node: label}, or "labels" for the graph's own `y` (in its `train_mask`, if it has one). For a
                 list of graphs a list of these, None for a graph without.
             forbid: pairs of labels that no edge has, in either order: [("a", "b")]; or for single edges
-                {(node, node): [("a", "b")]}. For a list of graphs also a list of such dicts.
+                {(node, node): [("a", "b")]}, where None as an edge stands for every edge. For a list of graphs also a
+                list of such dicts.
             forbid_directed: the same in one order: (label of source, label of target) for every direction in which
                 `edge_index` has the edge; for single edges (label of the first node, label of the second).
             require: the only pairs, in either order, that edges may have.

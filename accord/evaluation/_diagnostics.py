@@ -11,6 +11,7 @@ from accord.evaluation._calibration import expected_calibration_error
 from accord.field import PairwiseField
 from accord.graphs import Topology
 from accord.inference import Beliefs
+from accord.inference._blocks import blocks
 
 UNLIKELY = -math.log(2)  # lift of an edge whose labels occur together less than half as often as by chance
 
@@ -70,6 +71,12 @@ class Diagnosis:
     def unlikely(self) -> Tensor:
         """[tasks, edges], True where the two labels of an edge are unlikely together."""
         return self.lift < UNLIKELY
+
+    @property
+    def largest_residual(self) -> float | None:
+        """Last change of a log-message where belief propagation did not converge; None where it always did."""
+        rough = self.residual[~self.converged]
+        return float(rough.max()) if len(rough) else None
 
     def unlikely_edges_of_nodes(self) -> Tensor:
         """[tasks, nodes], how many edges of a node have labels that are unlikely together."""
@@ -138,11 +145,14 @@ def lift_of_labels(field: PairwiseField, labels: Tensor) -> Tensor:
         [R, edges], in nats.
     """
     edge = field.edge.expand(*field.replicas, *field.edge.shape[-3:])
-    joint = edge.double().flatten(-2).log_softmax(-1).view(edge.shape)
-    source, target = field.edge_index
-    first = joint.logsumexp(-1).gather(-1, labels[:, source, None])[..., 0]
-    second = joint.logsumexp(-2).gather(-1, labels[:, target, None])[..., 0]
-    return _of_labels(joint, field.edge_index, labels) - first - second
+    found = torch.empty(edge.shape[:-2], dtype=torch.float64, device=edge.device)
+    for block in blocks(field.num_edges, edge[:, :1].numel()):
+        joint = edge[:, block].double().flatten(-2).log_softmax(-1).unflatten(-1, edge.shape[-2:])
+        source, target = field.edge_index[:, block]
+        first = joint.logsumexp(-1).gather(-1, labels[:, source, None])[..., 0]
+        second = joint.logsumexp(-2).gather(-1, labels[:, target, None])[..., 0]
+        found[:, block] = _of_labels(joint, field.edge_index[:, block], labels) - first - second
+    return found
 
 
 def _of_labels(tables: Tensor, edge_index: Tensor, labels: Tensor) -> Tensor:

@@ -187,6 +187,7 @@ def evaluate_once(model: NodeClassifier, data: Benchmark, run: Run, extra: Extra
     }
     gain = model.joint_gain(test)
     found |= {} if gain is None else {"joint_gain": asdict(gain)}
+    found["diagnosis"] = asdict(model.diagnose(test).summary())
     return {"test": scores, "reliability": bins, "titles": titles, **found, **note}
 
 

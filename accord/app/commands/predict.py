@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import warnings
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,49 +13,83 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord._files import write_text
+from accord.app.commands._diagnosis import diagnosis_columns, diagnosis_notes
 from accord.app.console import in_command_line_words
+from accord.app.knowledge import GivenOptions, KnownRow
 from accord.app.runs import Run
 from accord.datasets import graph_entries, read_graphs
-from accord.errors import ConvergenceWarning, GraphError, OptionError
+from accord.errors import ConvergenceWarning, GraphError, InfeasibleError, OptionError
 from accord.estimator import NodeClassifier
+from accord.evaluation import Answers, Diagnosis
 
 Columns = dict[str, list[Any]]
 
 
-def predict_graphs(run: Run, path: Path, marginals: bool = False) -> Columns:
-    """Label one graph, or every graph of a folder; labels in the files are not read.
+def predict_graphs(
+    run: Run, path: Path, marginals: bool = False, given: GivenOptions | None = None, diagnose: bool = False
+) -> tuple[Columns, list[str]]:
+    """Label one graph, or every graph of a folder; labels in the files are read only where they are known labels.
 
     Args:
         run: a finished run, or the folder of a saved model.
         path: a graph, or a folder of graphs.
         marginals: give the probability of every state, not only of the label.
+        given: what is known about the graphs.
+        diagnose: add columns with what is doubtful.
 
     Returns:
-        Columns: graph (if there are several), node, task (if there are several), label, probabilities.
+        Columns: graph (if there are several), node, task (if there are several), label, probabilities, and those of a
+        diagnosis; and a diagnosis of each graph in words.
     """
-    model = NodeClassifier.load(run.path)
-    entries = graph_entries(path)
-    graphs = read_graphs(path, with_labels=False)
+    model, given = NodeClassifier.load(run.path), given or GivenOptions()
+    entries, rows = graph_entries(path), given.rows()
+    graphs = read_graphs(path, model.label_names_ if given.reads_labels else None, with_labels=given.reads_labels)
+    _check_graph_column(rows, entries, given)
     columns: Columns = {}
+    notes: list[str] = []
     for entry, graph in zip(entries, graphs, strict=True):
+        name = entry.name if len(graphs) > 1 else None
         try:
-            answers = model.answers([graph])
-        except GraphError as error:
-            raise GraphError(f"{entry}: {in_command_line_words(error)}") from error
-        if answers.residual is not None:
+            arguments = given.arguments(model, graph, rows, name)
+            found = model.diagnose(graph, **arguments) if diagnose else model.answers(graph, **arguments)
+        except (GraphError, InfeasibleError) as error:
+            raise type(error)(f"{entry}: {in_command_line_words(error)}") from error
+        residual = found.residual if isinstance(found, Answers) else found.largest_residual
+        if residual is not None:
             warnings.warn(
-                f"{entry}: belief propagation did not converge (last change of a log-message "
-                f"{answers.residual:.1e}); the probabilities are rough.",
+                f"{entry}: belief propagation did not converge (last change of a log-message {residual:.1e}); the "
+                "probabilities are rough.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        labels, probabilities = answers.labels[answers.whole], answers.probabilities[answers.whole]
-        rows = label_columns(graph, model, labels, probabilities, marginals)
-        if len(graphs) > 1:
-            rows = {"graph": [entry.name] * len(rows["node"])} | rows
-        for name, values in rows.items():
-            columns.setdefault(name, []).extend(values)
-    return columns
+        if isinstance(found, Answers):
+            labels, probabilities = found.labels[found.whole], found.probabilities[found.whole]
+        else:
+            labels, probabilities = found.labels, found.probabilities
+        own = label_columns(graph, model, labels, probabilities, marginals)
+        if isinstance(found, Diagnosis):
+            own |= diagnosis_columns(found, state_names(model))
+            notes += diagnosis_notes(found, graph, state_names(model), name)
+        if name is not None:
+            own = {"graph": [name] * len(own["node"])} | own
+        for column, values in own.items():
+            columns.setdefault(column, []).extend(values)
+    return columns, notes
+
+
+def _check_graph_column(rows: Sequence[KnownRow], entries: Sequence[Path], given: GivenOptions) -> None:
+    """Refuse known labels that name no graph, or an unknown one, where there are several."""
+    names = {entry.name for entry in entries}
+    for row in rows if len(entries) > 1 else ():
+        if row.graph not in names:
+            raise GraphError(
+                f"{given.known}, line {row.line}: "
+                + (
+                    "there are several graphs, so known labels need a column graph with the names of their files."
+                    if row.graph is None
+                    else f"there is no graph {row.graph!r} in {entries[0].parent}. Correct the name."
+                )
+            )
 
 
 def state_names(model: NodeClassifier) -> list[str]:

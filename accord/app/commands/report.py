@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from accord._files import locked, write_bytes, write_text
+from accord.app.commands._diagnosis import diagnosis_section
 from accord.app.progress import read_metrics
 from accord.app.runs import (
     CASES_FILE,
@@ -50,7 +51,13 @@ def _write_report(run: Run) -> Path:
     rows = read_metrics(run.path / METRICS_FILE)
     results = run.read(RESULTS_FILE) or {}
     body = [_heading(run, results), _table(results, run)]
-    parts = (_gain(results), _cases(run, results), _reliability(results), _candidates(results))
+    parts = (
+        _gain(results),
+        _cases(run, results),
+        _reliability(results),
+        diagnosis_section(results.get("diagnosis")),
+        _candidates(results),
+    )
     body += [part for part in parts if part]
     if rows:
         light, dark = draw_curves(rows, LIGHT), draw_curves(rows, DARK)

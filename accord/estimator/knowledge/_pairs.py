@@ -37,6 +37,8 @@ def is_of_each_graph(given: object) -> bool:
 class PairTables:
     """What is barred and preferred in one graph; edge tables are indexed [state of source, state of target].
 
+    Pairs are a list for every edge, or a dict from edges to lists, in which None stands for every edge.
+
     Values for all nodes or edges are kept once. Those of single ones are made when there are any.
 
     Args:
@@ -112,7 +114,7 @@ class PairTables:
     def _listed(self, given: Any, option: str) -> Iterable[tuple[tuple[int, bool] | None, Any]]:
         """Edges (None for all) with their pairs."""
         if isinstance(given, Mapping):
-            return [(self.places.edge(key, option), pairs) for key, pairs in given.items()]
+            return [(None if key is None else self.places.edge(key, option), pairs) for key, pairs in given.items()]
         return [(None, given)]
 
     def _table(self, pairs: Any, option: str) -> Tensor:

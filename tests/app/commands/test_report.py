@@ -6,6 +6,8 @@ from html.parser import HTMLParser
 import pytest
 from command_line import call, refused
 
+from accord._files import CHECKSUM
+
 PNG = b"\x89PNG\r\n"
 
 
@@ -49,6 +51,20 @@ def test_the_report_can_be_written_again_without_the_data(trained, tmp_path):
     assert result.exit_code == 0 and "report.html" in result.stdout
     assert (run / "report.html").read_bytes() == before
     assert (run / "curves.png").read_bytes().startswith(PNG)
+
+
+def test_the_report_tells_what_is_doubtful(trained, tmp_path):
+    """Runs of earlier versions have no diagnosis, and their report no such section."""
+    run = shutil.copytree(trained, tmp_path / "run")
+    results = json.loads((run / "results.json").read_text())
+    found = results["diagnosis"]
+    assert 0 <= found["disagreeing"] <= found["nodes"] == 42 and found["graphs"] == 6
+    text = (trained / "report.html").read_text()
+    assert "What is doubtful" in text and f"{found['unlikely']} of {found['edges']}" in text
+    del results["diagnosis"], results[CHECKSUM]
+    (run / "results.json").write_text(json.dumps(results))
+    assert call("report", run).exit_code == 0
+    assert "What is doubtful" not in (run / "report.html").read_text()
 
 
 def test_cases_are_graphs_on_which_the_parts_differ(trained):

@@ -63,6 +63,7 @@ from valid_arguments import (
     propagate_arguments,
     resolve,
     sample_arguments,
+    search_arguments,
     symmetrise_arguments,
     topology_arguments,
     with_field,
@@ -73,7 +74,7 @@ from accord import PairwiseField
 from accord.field import Pseudomarginals, symmetrise
 from accord.graphs import ego_network, ego_networks, graph_topology, topology
 from accord.graphs._checks import check_features
-from accord.inference import eliminate_beliefs, sample_exact, sample_gibbs
+from accord.inference import eliminate_beliefs, find_labels, possible_states, sample_exact, sample_gibbs
 
 # Where, what, and how to fix it ("not an int" is a fix, too). Errors about a setting may begin with the setting itself.
 MESSAGE = re.compile(
@@ -192,6 +193,10 @@ TARGETS: dict[str, FuzzTarget] = {
         eliminate_beliefs,
         lambda rng: with_field(rng, semiring=rng.choice(["sum", "max"]), max_table=2**22),
         {"field": FIELDS, "semiring": SEMIRINGS, "max_table": COUNTS},
+    ),
+    "possible_states": FuzzTarget(200, possible_states, with_field, {"field": FIELDS}),
+    "find_labels": FuzzTarget(
+        400, find_labels, search_arguments, {"field": FIELDS, "preference": POTENTIALS, "max_revisions": SWEEPS}
     ),
     "sample_exact": FuzzTarget(
         300,

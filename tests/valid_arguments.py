@@ -102,6 +102,14 @@ def propagate_arguments(rng: Random) -> Arguments:
     }
 
 
+def search_arguments(rng: Random) -> Arguments:
+    field = draw_field(rng)
+    while field.replicas.numel() != 1:
+        field = draw_field(rng)
+    preference = normal(rng, field.num_nodes, field.num_states, dtype=field.node.dtype)
+    return {"field": field, "preference": preference, "max_revisions": rng.choice([100, 10_000])}
+
+
 def topology_arguments(rng: Random) -> Arguments:
     arguments = field_arguments(rng)
     edge_index = arguments["edge_index"]

@@ -266,8 +266,10 @@ class Labelling(Reading):
         return pooled_score(level, labels, self.replicas_.targets(whole.y), whole.topology, probabilities)
 
     def _marginals(self, batch: GraphBatch, where: str, knowledge: Knowledge | None = None) -> Beliefs:
-        field = self.model_.field(batch)
-        beliefs = self.model_.beliefs_of(field if knowledge is None else knowledge.apply(field), "sum")
+        if knowledge is None:
+            beliefs = self.model_.beliefs(batch, "sum")
+        else:
+            beliefs = self.model_.beliefs_of(knowledge.apply(self.model_.field(batch)), "sum")
         if not bool(beliefs.converged.all()):
             warnings.warn(
                 f"NodeClassifier.{where}: belief propagation did not converge (last change of a log-message "

@@ -15,9 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from accord.errors import InfeasibleError
+from accord.errors import FieldError, InfeasibleError, InputTypeError
 from accord.field import PairwiseField
 from accord.graphs import Arcs
+from accord.graphs._checks import check_numbers
 
 MAX_REVISIONS = 1_000_000  # arcs examined before a search gives up: a few seconds
 FIRST_RESTART, RESTART_GROWTH = 100, 1.5  # contradictions before the first restart, and the growth of that number
@@ -31,6 +32,7 @@ def possible_states(field: PairwiseField) -> Tensor:
         InfeasibleError: a node has no state left; its `nodes` are that node, then those whose states the field forbids
             and that cause it.
     """
+    _check_field(field, "possible_states")
     node, edge = field.expanded()
     allowed = edge > -torch.inf  # [R, edges, states, states]
     possible = node > -torch.inf
@@ -87,7 +89,7 @@ def _contradiction(edge_index: Tensor, allowed: Tensor, reason: Tensor, place: i
 
 
 def find_labels(field: PairwiseField, preference: Tensor, max_revisions: int = MAX_REVISIONS) -> Tensor:
-    """A labelling [nodes] without forbidden states or pairs, of a field without replicas.
+    """A labelling [nodes] without forbidden states or pairs, of a field with a single replica.
 
     Args:
         field: the field; only which states and pairs are forbidden counts.
@@ -97,7 +99,20 @@ def find_labels(field: PairwiseField, preference: Tensor, max_revisions: int = M
     Raises:
         InfeasibleError: there is no such labelling (`proved`), or none was found with that much work.
     """
-    search = _Search(field, preference, max_revisions)
+    where = "find_labels"
+    _check_field(field, where)
+    if field.replicas.numel() != 1:
+        raise FieldError(f"{where}: the field has {field.replicas.numel()} replicas. Search each by itself.")
+    wishes = check_numbers(preference, "preference", where, field.node)
+    if list(wishes.shape) != [field.num_nodes, field.num_states] or bool(wishes.isnan().any()):
+        raise FieldError(
+            f"{where}: preference has shape {list(wishes.shape)}, or holds NaN; numbers [nodes, states] = "
+            f"{[field.num_nodes, field.num_states]} are needed. Zeros prefer nothing."
+        )
+    if isinstance(max_revisions, bool) or not isinstance(max_revisions, int):
+        raise InputTypeError(f"{where}: max_revisions is a {type(max_revisions).__name__}, not an int.")
+    node, edge = field.expanded()
+    search = _Search(node[0], edge[0], field.edge_index, wishes, max_revisions)
     found = search.run()
     if found is not None:
         return torch.tensor(found, dtype=torch.long, device=field.node.device)
@@ -112,6 +127,12 @@ def find_labels(field: PairwiseField, preference: Tensor, max_revisions: int = M
     raise InfeasibleError(
         "find_labels: there is no labelling without forbidden states or pairs. Relax one of them.", nodes
     )
+
+
+def _check_field(field: object, where: str) -> None:
+    if not isinstance(field, PairwiseField):
+        raise InputTypeError(f"{where}: got a {type(field).__name__}, not a PairwiseField. Build one first.")
+    field.check_changes(where)
 
 
 @dataclass(eq=False)
@@ -136,14 +157,14 @@ class _Support:
 class _Search:
     """Domains of all nodes, what was removed from them, and the choices that led there."""
 
-    def __init__(self, field: PairwiseField, preference: Tensor, max_revisions: int) -> None:
+    def __init__(self, node: Tensor, edge: Tensor, edge_index: Tensor, preference: Tensor, max_revisions: int) -> None:
         self.max_revisions, self.work = max_revisions, 0
-        self.domains = [_bits(row) for row in (field.node > -torch.inf).cpu().numpy()]
+        self.domains = [_bits(row) for row in (node > -torch.inf).cpu().numpy()]
         self.order = preference.argsort(dim=-1, descending=True, stable=True).tolist()
         self.arcs: list[list[tuple[int, _Support]]] = [[] for _ in self.domains]
         tables: dict[bytes, tuple[_Support, _Support]] = {}
-        allowed = (field.edge > -torch.inf).cpu().numpy()
-        for table, (source, target) in zip(allowed, field.edge_index.t().tolist(), strict=True):
+        allowed = (edge > -torch.inf).cpu().numpy()
+        for table, (source, target) in zip(allowed, edge_index.t().tolist(), strict=True):
             key = table.tobytes()
             if key not in tables:
                 tables[key] = (_Support([_bits(row) for row in table]), _Support([_bits(row) for row in table.T]))

@@ -111,3 +111,36 @@ def test_where_no_state_is_left_the_nearest_is_given():
 def test_thresholds_that_cannot_be_used_are_refused(fitted, threshold, error, message):
     with pytest.raises(error, match=message):
         fitted.predict(TEST[0], threshold=threshold)
+
+
+def test_a_diagnosis_gathers_what_speaks_against_labels(fitted):
+    found = fitted.diagnose([*TEST, EMPTY])
+    answers = fitted.answers([*TEST, EMPTY])
+    assert torch.equal(found.labels, answers.labels["spn"]) and torch.equal(found.alone, answers.labels["gnn"])
+    assert_close(found.probabilities, answers.probabilities["spn"])
+    assert torch.equal(found.truth, answers.truth) and found.converged.shape == (1, len(TEST) + 1)
+    pairs = torch.cat(fitted.predict_edge_proba(TEST))
+    source, target = found.topology.edge_index
+    labels = found.labels[0]
+    assert_close(found.pair_probability[0], pairs[torch.arange(len(source)), labels[source], labels[target]])
+    summary = found.summary()
+    assert summary.nodes == sum(graph.num_nodes for graph in TEST) and summary.graphs == len(TEST) + 1
+    one = fitted.diagnose(TEST[0])
+    assert torch.equal(one.labels, found.labels[:, : TEST[0].num_nodes])
+
+
+def test_known_labels_are_not_compared_with_the_truth(fitted):
+    graph = TEST[0]
+    found = fitted.diagnose(graph, known={0: int(graph.y[0])}, forbid=[("apple", "bee")])
+    assert found.labels[0, 0] == graph.y[0] == fitted.predict(graph, known={0: int(graph.y[0])})[0]
+    assert found.truth[0, 0] == -1 and found.entropy[0, 0] == 0
+    bare = Data(x=graph.x, edge_index=graph.edge_index)
+    assert fitted.diagnose(bare).truth is None and fitted.diagnose(bare).calibration_error == [None]
+
+
+def test_portions_are_diagnosed_as_a_whole(fitted, monkeypatch):
+    whole = fitted.diagnose(TEST, known=[None, {0: 1}, *[None] * (len(TEST) - 2)])
+    monkeypatch.setattr(_inputs, "PORTION_NUMBERS", 50)
+    parts = fitted.diagnose(TEST, known=[None, {0: 1}, *[None] * (len(TEST) - 2)])
+    assert torch.equal(whole.labels, parts.labels) and torch.equal(whole.truth, parts.truth)
+    assert_close(whole.lift, parts.lift)

@@ -6,6 +6,8 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from made_graphs import made_trees
 from made_recipes import recipe_for
 from torch.testing import assert_close
@@ -307,6 +309,14 @@ def test_several_tasks():
         model.predict(graph, {0: 1})
 
 
+def is_hashable(key):
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True
+
+
 REFUSED = [
     ({"known": torch.zeros(6, dtype=torch.long)}, GraphError, r"known has shape \[6\], but \[7\] is needed"),
     ({"known": torch.zeros(7)}, InputTypeError, "known has dtype torch.float32"),
@@ -347,6 +357,33 @@ def test_what_cannot_be_used_is_refused(fitted, given, error, message):
         with pytest.raises(error, match=message) as caught:
             method(TEST[0], **given)
         assert isinstance(caught.value, AccordError)
+
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 9),
+    st.floats(),
+    st.sampled_from(["ant", "bee", "dog", "n0", "n1", "labels", ""]),
+    st.sampled_from([torch.tensor(1), torch.full((7,), -1), np.ones(7), np.array(["ant"] * 7), object()]),
+)
+PAIRS = st.tuples(SCALARS, SCALARS)
+KEYS = st.one_of(st.none(), st.integers(-1, 7), st.sampled_from(["n0", "n6", "x"]), st.tuples(st.integers(0, 7)), PAIRS)
+JUNK = st.recursive(
+    SCALARS | PAIRS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS.filter(is_hashable), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=150)
+@given(st.dictionaries(st.sampled_from(["known", "forbid", "forbid_directed", "require", "prefer"]), JUNK, max_size=2))
+def test_junk_is_refused_in_words_or_obeyed(fitted, given):
+    """Whatever is given: labels of the graph, or an error of Accord's own that says where."""
+    try:
+        assert fitted.predict(TEST[0], **given).shape == (7,)
+    except AccordError as error:
+        assert str(error).startswith("NodeClassifier") and len(str(error)) < 600
 
 
 def test_lists_of_the_wrong_length_are_refused(fitted):

@@ -16,6 +16,7 @@ from accord.methods import FieldModel
 
 SHOWN_NEIGHBOURS = 10  # in words
 PATHS = 5
+LEAST_SHOWN = 0.005  # nats of a path; less is shown as 0.00
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +135,7 @@ class Explanation:
         with knowledge.naming_nodes():
             possible_states(changed)
             pairs = (
-                f"node {self.source.places.title(int(node))} known to be {self._name(int(labels[0, node]))}"
+                f"node {self.source.places.title(int(node))} known to be {self._quoted(int(labels[0, node]))}"
                 for node in (labels[0] >= 0).nonzero().flatten()
             )
             return self._again(changed, "with " + ", ".join(pairs))
@@ -194,7 +195,7 @@ class Explanation:
         lines += [f"  {name:<{width}}  {value:+.2f}" for name, value in shown]
         if total < 0:
             lines.append(f"By itself, {rival} is more likely here; {label} fits better into the labels of the graph.")
-        far = [path for path in self.paths if len(path.nodes) > 2]
+        far = [path for path in self.paths if len(path.nodes) > 2 and abs(path.nats) >= LEAST_SHOWN]
         if far:
             lines.append("Evidence from farther away:")
             lines += [f"  {' > '.join(title(node) for node in path.nodes)}  {path.nats:+.2f}" for path in far]

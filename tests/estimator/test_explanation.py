@@ -122,7 +122,7 @@ def test_given_labels_equal_conditioning(fitted):
     e = fitted.explain(graph, 3).given({"n5": "ant", 0: 2})
     assert_close(e.probabilities, fitted.predict_proba(graph, known={5: 0, 0: 2})[3])
     assert_close(e.log_belief, fitted.explain(graph, 3, known={5: 0, 0: 2}).log_belief)
-    assert "with node 'n0' known to be cat, node 'n5' known to be ant" in str(e)
+    assert "with node 'n0' known to be 'cat', node 'n5' known to be 'ant'" in str(e)
     adds_up(e)
     barred = fitted.explain(graph, 3, forbid=[("ant", "ant")])
     with pytest.raises(InfeasibleError, match="known labels of nodes 'n0', 'n1'"):

@@ -19,6 +19,7 @@ from accord.errors import FieldError, InfeasibleError, InputTypeError
 from accord.field import PairwiseField
 from accord.graphs import Arcs
 from accord.graphs._checks import check_numbers
+from accord.inference._blocks import blocks
 
 MAX_REVISIONS = 1_000_000  # arcs examined before a search gives up: a few seconds
 FIRST_RESTART, RESTART_GROWTH = 100, 1.5  # contradictions before the first restart, and the growth of that number
@@ -58,11 +59,16 @@ def possible_states(field: PairwiseField) -> Tensor:
 
 def _removed(arcs: Arcs, allowed: Tensor, possible: Tensor, sending: Tensor) -> Tensor:
     """Rows (replica, position in `sending`, state): states of an arc's target that its source cannot stand beside."""
-    against = sending >= arcs.num_edges
-    tables = allowed[:, sending % max(arcs.num_edges, 1)]
-    tables = torch.where(against[:, None, None], tables.mT, tables)
-    supported = (possible[:, arcs.source[sending], :, None] & tables).any(-2)
-    return (possible[:, arcs.target[sending]] & ~supported).nonzero()
+    found = [torch.empty(0, 3, dtype=torch.long, device=sending.device)]
+    for block in blocks(len(sending), allowed[:, :1].numel()):
+        some = sending[block]
+        tables = allowed[:, some % max(arcs.num_edges, 1)]
+        tables = torch.where((some >= arcs.num_edges)[:, None, None], tables.mT, tables)
+        supported = (possible[:, arcs.source[some], :, None] & tables).any(-2)
+        rows = (possible[:, arcs.target[some]] & ~supported).nonzero()
+        rows[:, 1] += block.start
+        found.append(rows)
+    return torch.cat(found)
 
 
 def _contradiction(edge_index: Tensor, allowed: Tensor, reason: Tensor, place: int) -> InfeasibleError:

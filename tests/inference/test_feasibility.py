@@ -9,7 +9,7 @@ from strategies import DTYPE, fields
 
 from accord import PairwiseField, propagate
 from accord.errors import InfeasibleError, TooLargeError
-from accord.inference import _decoding, find_labels, possible_states
+from accord.inference import _blocks, _decoding, find_labels, possible_states
 
 
 def labellings(field):
@@ -132,3 +132,12 @@ def test_preferred_states_are_tried_first():
     path = torch.stack([torch.arange(3), torch.arange(1, 4)])
     preference = torch.tensor([[0.0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]], dtype=DTYPE)
     assert find_labels(colouring(path, 4, 3), preference).tolist() == [1, 2, 0, 1]
+
+
+def test_blocks_of_arcs_give_the_same(monkeypatch):
+    """Large graphs are examined some arcs at a time."""
+    path = torch.stack([torch.arange(9), torch.arange(1, 10)])
+    clamped = colouring(path, 10, 3).clamp(torch.tensor([0, -1, 1, -1, -1, -1, -1, 2, -1, 0]))
+    whole = possible_states(clamped)
+    monkeypatch.setattr(_blocks, "NUMBERS_PER_BLOCK", 20)
+    assert torch.equal(possible_states(clamped), whole) and not bool(whole.all())

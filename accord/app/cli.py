@@ -119,6 +119,9 @@ def fit(
         bool | None,
         typer.Option("--refit", help="At the end, train again on training and validation graphs together."),
     ] = None,
+    unlabelled: Annotated[
+        Path | None, typer.Option(help="Graphs without labels; confident labels of them are tried in training.")
+    ] = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file with any of these settings; flags take precedence.")
     ] = None,
@@ -148,6 +151,7 @@ def fit(
         "accelerator": accelerator,
         "ensemble": ensemble,
         "refit": refit,
+        "unlabelled": None if unlabelled is None else str(unlabelled),
     }
     flags = flags if recipe is None else read_recipe_flags(recipe, flags)
     settings = read_settings(config, flags, override or ())

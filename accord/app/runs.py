@@ -17,7 +17,10 @@ SEEN_NODES_FILE = "seen_nodes.npz"
 SEARCH_FOLDER = "search"  # of `accord tune`, which searches before there is a run
 CASES_KEY = "cases"  # of cases.json
 # May differ when a run continues: the device changes only speed and rounding, and data may have moved.
-MAY_DIFFER = ("versions", "settings.accelerator", "recipe.training.accelerator", "data.name", "data.source")
+MAY_DIFFER = (
+    *("versions", "settings.accelerator", "recipe.training.accelerator", "data.name", "data.source"),
+    "settings.unlabelled",
+)
 SHOWN_DIFFERENCES = 4
 # What commands read of config.json.
 NEEDED: dict[str, tuple[str, ...]] = {

@@ -40,6 +40,7 @@ class FitSettings:
     accelerator: str = "auto"
     ensemble: int = 1
     refit: bool = False
+    unlabelled: str | None = None  # a folder of graphs whose labels are not read
     recipe: Mapping[str, Any] = field(default_factory=dict)
     whole_recipe: Mapping[str, Any] = field(default_factory=dict)  # of a recipe file, in place of the preset's
 

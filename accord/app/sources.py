@@ -1,6 +1,10 @@
-"""The DATA argument of commands: a benchmark, the made digits, or a folder of graphs."""
+"""The DATA argument of commands: a benchmark, the made digits, or a folder of graphs; and what is fitted beside it."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from torch_geometric.data import Data
 
 from accord.datasets import (
     Benchmark,
@@ -9,9 +13,11 @@ from accord.datasets import (
     load_benchmark,
     make_digits,
     read_folder,
+    read_graphs,
     resolve_benchmark,
 )
 from accord.errors import DataNotFoundError, OptionError
+from accord.graphs import fingerprint_graphs
 
 DIGITS = "digits"
 
@@ -33,6 +39,27 @@ def load_data(name: str, seed: int = 0) -> Benchmark:
             f"{name}: is neither a folder nor a benchmark. Give a folder that contains train/, or one of {known}."
         ) from error
     return make_digits(seed=seed) if found == DIGITS else load_benchmark(found, features="raw")
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What a model is fitted with besides labelled graphs; `marks` are codes of it for config.json."""
+
+    unlabelled: list[Data] | None = None
+    marks: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_beside(unlabelled: str | None) -> Beside:
+    """Load what settings name besides the data.
+
+    Args:
+        unlabelled: a graph or a folder of graphs, or None.
+    """
+    marks: dict[str, str] = {}
+    graphs = None if unlabelled is None else read_graphs(unlabelled, with_labels=False)
+    if graphs is not None:
+        marks["unlabelled"] = fingerprint_graphs(graphs)
+    return Beside(graphs, marks)
 
 
 def benchmark_name(data: Benchmark) -> str | None:

@@ -32,6 +32,7 @@ from accord.estimator._search import search_settings
 from accord.estimator._start import check_start, keep_seen_states, starting_weights
 from accord.estimator._stored import config_of, load_model
 from accord.estimator._trust import warn_of_majority
+from accord.estimator._unlabelled import learn_from, read_unlabelled
 from accord.estimator._weights import ClassWeight, check_class_weight, state_weights
 from accord.evaluation import check_level
 from accord.graphs import FeatureTreatment, common_treatment, fit_treatment, training_nodes
@@ -39,6 +40,7 @@ from accord.learning import RefinementOptions, Replicas, Report, TrainingRun
 from accord.learning.training import usual_torch
 from accord.methods import (
     METHODS,
+    FieldModel,
     GMNNRecipe,
     Method,
     Recipe,
@@ -102,6 +104,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         classes_: the states, numbered from 0.
         candidates_: networks that were tried, with validation score and loss; empty where nothing was to be chosen.
         search_results_: with `search`, the trials as dictionaries, best first.
+        unlabelled_: what came of unlabelled graphs: "graphs" (how many), "share" (of their labels that were used),
+            "kept" (whether the training with them was) and "scores" (on validation data, without and with them); None
+            where none were given.
     """
 
     def __init__(
@@ -204,13 +209,18 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             kinds.append([recipe.label_encoder.kind])
         return kinds[:1] if kinds[0] == kinds[-1] else kinds
 
-    def planned_epochs(self, graphs: Sequence[Data]) -> int:
-        """How many epochs `fit` takes at most on these training graphs, over all candidates and stages."""
+    def planned_epochs(self, graphs: Sequence[Data], unlabelled: bool = False) -> int:
+        """How many epochs `fit` takes at most on these training graphs, over all candidates and stages.
+
+        Args:
+            graphs: the training graphs.
+            unlabelled: whether there are unlabelled graphs too.
+        """
         recipe = self.resolve_recipe(graphs)
         portfolio = portfolio_for(recipe, self.get_params(deep=False), graphs)
         whole = METHODS[self.method](recipe, self.level).epochs
         extra = portfolio.trainings(recipe) - 1 if portfolio.is_choice else 0
-        return (2 * whole if self.refit else whole) + extra * recipe.training.max_epochs
+        return (1 + self.refit + unlabelled) * whole + extra * recipe.training.max_epochs
 
     # Learning
 
@@ -221,6 +231,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         folder: str | Path | None = None,
         report: Report | None = None,
         *,
+        unlabelled: Sequence[Data] | None = None,
         start: "NodeClassifier | None" = None,
     ) -> "NodeClassifier":
         """Learn from labelled graphs.
@@ -234,6 +245,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             folder: where to keep checkpoints; a run that was interrupted continues from there. It is locked: a second
                 process that trains in it is refused.
             report: called with a row of numbers at every evaluation on validation data.
+            unlabelled: more graphs, whose labels are not read. After training, joint labels of them with a probability
+                of at least 0.8 become training labels and the same networks are trained again; the result is kept only
+                if it is better on validation data beyond noise (`unlabelled_`).
             start: a fitted or loaded model to go on from. Its weights, label names and treatment of features are
                 taken over. Method, networks, feature columns and labels must be the same. The result is never worse on
                 validation data than these weights.
@@ -241,7 +255,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         Gradients are recorded and weights are float32 whatever torch is set to (`torch.no_grad`, default type).
         """
         with usual_torch(), nullcontext() if folder is None else locked(Path(folder)):
-            return self._fit(graphs, validation, None if folder is None else Path(folder), report, start)
+            return self._fit(graphs, validation, None if folder is None else Path(folder), report, unlabelled, start)
 
     def _fit(
         self,
@@ -249,9 +263,11 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         validation: Sequence[Data] | None,
         folder: Path | None,
         report: Report | None,
+        unlabelled: Sequence[Data] | None,
         start: "NodeClassifier | None",
     ) -> "NodeClassifier":
         train, held_out = self._read(graphs, validation, start)
+        others = None if unlabelled is None else read_unlabelled(self, unlabelled)
         features = self.resolve_features([training_nodes(graph) for graph in train])
         if self.search is not None:
             found = search_settings(self, train, held_out, folder)
@@ -261,6 +277,10 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         weights = state_weights(self.class_weight, train, self.shape_, self.label_names_)
         run = TrainingRun(train, held_out, folder, report, weights)
         self._train(run, start)
+        self.unlabelled_ = None
+        if others is not None:
+            again = learn_from(self, others, run, lambda more: self._fit_once(more, start))
+            self.model_, run, self.unlabelled_ = again
         if self.refit:
             refit(self.model_, self._method(), run, self.shape_, self._members())
         warn_of_majority(self.model_)
@@ -276,13 +296,18 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self.candidates_ = []
         if start is not None or not portfolio.is_choice:
             self.recipe_ = with_direction(self.recipe_, portfolio) if start is None else self.recipe_
-            run = run if start is None else replace(run, start=self._weights_of(start))
-            self.model_ = self._method().fit(run, self.shape_, self._members())
-            if start is not None:
-                keep_seen_states(self.model_, start.model_)
+            self.model_ = self._fit_once(run, start)
             return
         fitted = fit_portfolio(portfolio, self._method(), run, self.shape_, self._members())
         self.model_, self.recipe_, self.candidates_ = fitted.model, fitted.recipe, fitted.table
+
+    def _fit_once(self, run: TrainingRun, start: "NodeClassifier | None") -> FieldModel:
+        """A model of the recipe, trained on a run from its own initial weights or those of `start`."""
+        run = run if start is None else replace(run, start=self._weights_of(start))
+        model = self._method().fit(run, self.shape_, self._members())
+        if start is not None:
+            keep_seen_states(model, start.model_)
+        return model
 
     def _read(
         self, graphs: Sequence[Data], validation: Sequence[Data] | None, start: "NodeClassifier | None" = None

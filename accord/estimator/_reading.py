@@ -58,6 +58,10 @@ class Reading:
 
     def _prepare(self, graph: Data) -> Data:
         """One graph with its columns in the order of training, treated as the training graphs were."""
+        return self.treatment_.apply(self._ordered(graph))
+
+    def _ordered(self, graph: Data) -> Data:
+        """One graph with its columns in the order of training."""
         graph = in_order(graph, self.feature_names_)
         GraphBatch.collate([graph])  # refuses a graph that cannot be used before its features are read
         if graph.x.shape[1] != self.shape_.num_features:
@@ -65,7 +69,7 @@ class Reading:
                 f"NodeClassifier: the graph has {graph.x.shape[1]} features a node, the model was trained on "
                 f"{self.shape_.num_features}. Give the same feature columns as in training."
             )
-        return self.treatment_.apply(graph)
+        return graph
 
     def _batches(self, graphs: list[Data], given: Given | None = None) -> Iterator[Portion]:
         """The graphs, in portions that are solved together, with what is known about each portion."""

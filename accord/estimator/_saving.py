@@ -168,10 +168,14 @@ model.predict(graph)
 
 
 def _training(config: Mapping[str, Any]) -> str:
-    """Lines of the card about an ensemble and about refitting."""
+    """Lines of the card about an ensemble, unlabelled graphs and refitting."""
     lines, members = "", config.get("ensemble", 1)
     if members > 1:
         lines += f"* Average of {members} members, seeds {config['seed']} to {config['seed'] + members - 1}\n"
+    more = config.get("unlabelled")
+    if more:
+        done = "used in training" if more["kept"] else "not better on validation data, so not used"
+        lines += f"* Confident labels of {more['graphs']} unlabelled graphs ({more['share']:.0%} of them): {done}\n"
     if config.get("refit", False):
         lines += "* Trained again on training and validation graphs together (refit), after every choice was made\n"
     return lines

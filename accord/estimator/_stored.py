@@ -37,6 +37,7 @@ def config_of(model: "NodeClassifier") -> dict[str, Any]:
         "refit": model.refit,
         "class_weight": plain_weights(model.class_weight, model.shape_.num_states, model.label_names_),
         "fallback": model.fallback,
+        "unlabelled": model.unlabelled_,
     }
 
 
@@ -85,6 +86,7 @@ def _restore(model: "NodeClassifier", folder: Path, tensors: dict[str, Tensor], 
     model.shape_ = Shape(**config["shape"])
     model.feature_names_ = config["features"]["names"]
     model.label_names_ = config["labels"]["names"]
+    model.unlabelled_ = config.get("unlabelled")
     fitted = {name: tensors.get(f"features/{name}") for name in ("mean", "deviation")}
     model.treatment_ = FeatureTreatment(config["features"]["treatment"], **fitted)
     model.classes_ = torch.arange(model.shape_.num_states).numpy()

@@ -39,6 +39,7 @@ from accord.evaluation._metrics import (
     node_ids,
     unseen_nodes,
 )
+from accord.evaluation._paired import Judged, is_better, score_gain
 from accord.evaluation._scores import Scores, score_answers
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "DiagnosisSummary",
     "EvidencePath",
     "JointGain",
+    "Judged",
     "Reliability",
     "Scores",
     "Usual",
@@ -65,6 +67,7 @@ __all__ = [
     "expected_calibration_error",
     "fit_calibration",
     "graph_accuracy",
+    "is_better",
     "join_diagnoses",
     "joint_gain",
     "level_score",
@@ -82,6 +85,7 @@ __all__ = [
     "precision_curve",
     "reliability",
     "score_answers",
+    "score_gain",
     "strongest_paths",
     "threshold_for",
     "unseen_nodes",

@@ -9,7 +9,7 @@ from accord.methods._model import Answer, FieldChange, FieldModel, Method, Shape
 from accord.methods._networks import PairModel, flat_field
 from accord.methods._presets import DENSE_GRID, preset_features, preset_recipe
 from accord.methods._recipe import CRFRecipe, GMNNRecipe, GNNRecipe, PairRecipe, Recipe, SPNRecipe
-from accord.methods._refit import check_refit, merge_labels, refit
+from accord.methods._refit import check_again, check_refit, merge_labels, refit
 from accord.methods._registry import METHODS
 from accord.methods._smoothing import SmoothedGNN
 from accord.methods._spn import ProxyModel, StructuredProxyNetwork
@@ -36,6 +36,7 @@ __all__ = [
     "Shape",
     "SmoothedGNN",
     "StructuredProxyNetwork",
+    "check_again",
     "check_refit",
     "flat_field",
     "merge_labels",

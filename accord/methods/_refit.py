@@ -18,6 +18,7 @@ from accord.graphs import fingerprint_graphs
 from accord.learning import Replicas, TrainingRun
 from accord.learning.training import learned, spread
 from accord.methods._model import FieldModel, Method, Shape
+from accord.methods._recipe import Recipe
 from accord.methods._stage import train_stage
 
 STAGE = "refit"  # subfolder of its checkpoint
@@ -26,11 +27,22 @@ STAGE = "refit"  # subfolder of its checkpoint
 def check_refit(method: Method) -> None:
     """Refuse methods and networks that cannot be trained again from the start."""
     method.check_simple("refit=True", "refit=False")
-    for name in ("encoder", "edge_encoder"):
-        if isinstance(getattr(getattr(method.recipe, name, None), "module", None), nn.Module):
+    check_again(method.recipe, "refit", "set refit=False")
+
+
+def check_again(recipe: Recipe, asked: str, remedy: str) -> None:
+    """Refuse networks that cannot be trained a second time from the start.
+
+    Args:
+        recipe: has the networks.
+        asked: what needs the second training.
+        remedy: how to do without it.
+    """
+    for name in ("encoder", "edge_encoder", "label_encoder"):
+        if isinstance(getattr(getattr(recipe, name, None), "module", None), nn.Module):
             raise OptionError(
-                f"refit: {name} is an Adapter of one module, which keeps what it has learned and cannot start again. "
-                "Give the Adapter a function factory(in_channels, out_channels), or set refit=False."
+                f"{asked}: {name} is an Adapter of one module, which keeps what it has learned and cannot start again. "
+                f"Give the Adapter a function factory(in_channels, out_channels), or {remedy}."
             )
 
 

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from accord._files import locked, replacing
 from accord._version import library_versions
-from accord.app.commands.report import write_report
+from accord.app.commands.report import unlabelled_words, write_report
 from accord.app.progress import TrainingProgress
 from accord.app.runs import (
     CASES_FILE,
@@ -29,7 +29,7 @@ from accord.app.runs import (
 )
 from accord.app.scores import part_titles, score_table
 from accord.app.settings import FitSettings, override_recipe
-from accord.app.sources import benchmark_name
+from accord.app.sources import Beside, benchmark_name, load_beside
 from accord.datasets import Benchmark, DigitsBenchmark
 from accord.estimator import NodeClassifier
 from accord.evaluation import Scores, choose_cases, node_ids, reliability, score_answers, unseen_nodes
@@ -70,8 +70,8 @@ def fit_run(
         extra: further rows for the table of results.
         marks: further keys for config.json, by which a command recognises its own runs.
     """
-    model = build_model(data, settings)
-    config = run_config(data, settings, model) | dict(marks or {})
+    model, beside = build_model(data, settings), load_beside(settings.unlabelled)
+    config = run_config(data, settings, model) | dict(marks or {}) | ({"beside": beside.marks} if beside.marks else {})
     check_place(path)  # before the lock makes a file
     with locked(path):
         run = start_run(path, config)
@@ -84,7 +84,7 @@ def fit_run(
         else:
             _announce(data, model, run, console)
             began = time.perf_counter()
-            train(model, data, run, console)
+            train(model, data, run, console, beside)
             seconds = time.perf_counter() - began
             results = evaluate_once(model, data, run, extra)
             run.write(RESULTS_FILE, results | {"seconds": round(seconds, 2), **provenance(model.model_.device)})
@@ -150,15 +150,17 @@ def run_config(data: Benchmark, settings: FitSettings, model: NodeClassifier) ->
     }
 
 
-def train(model: NodeClassifier, data: Benchmark, run: Run, console: Console) -> None:
+def train(model: NodeClassifier, data: Benchmark, run: Run, console: Console, beside: Beside) -> None:
     """Fit the model and save it in the run folder, together with the ids of the training nodes."""
-    epochs = model.planned_epochs(data.train)
+    epochs = model.planned_epochs(data.train, beside.unlabelled is not None)
     with TrainingProgress(run.path, epochs, console) as progress:
-        model.fit(data.train, data.val or None, folder=run.path, report=progress)
+        model.fit(data.train, data.val or None, run.path, progress, unlabelled=beside.unlabelled)
+    if model.unlabelled_ is not None:
+        console.print(f"[dim]{unlabelled_words(model.unlabelled_)}.[/]", soft_wrap=True)
     progress.metrics.complete(model.model_.history)
     seen = node_ids(data.train)
     if seen is not None:
-        with replacing(run.path / SEEN_NODES_FILE) as beside, beside.open("wb") as file:
+        with replacing(run.path / SEEN_NODES_FILE) as new, new.open("wb") as file:
             np.savez(file, node_id=seen.unique().numpy())
     model.save(run.path)
 
@@ -167,6 +169,8 @@ def evaluate_once(model: NodeClassifier, data: Benchmark, run: Run, extra: Extra
     """The content of results.json; this is the only place where a run reads test labels."""
     chosen = {name: [_rounded(v) for v in values] for name, values in model.choice_.items() if name not in MEASURED}
     found = {"chosen": chosen, "networks": _networks(model), "candidates": _candidates(model)}
+    if model.unlabelled_ is not None:
+        found["unlabelled"] = model.unlabelled_
     test = data.test or [graph for graph in data.train if have_mask([graph], TEST_MASK)]
     if not any(has_labels(labels_within(graph, TEST_MASK, "test graphs")) for graph in test):
         return found

@@ -1,6 +1,6 @@
 """`accord report`: report.html and curves.png, from the files of a run; the data is not needed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,19 @@ def _heading(run: Run, results: dict[str, Any]) -> str:
     line = f"{settings['method'].upper()} with {encoder} encoder, {seeds}; {graphs}"
     if settings.get("refit", False):
         line += "; trained again on training and validation graphs together (refit) after every choice was made"
+    if results.get("unlabelled"):
+        line += f". {unlabelled_words(results['unlabelled'])}"
     return f"<h1>{escape(data['name'])}</h1>\n" + page.paragraph(line, "soft")
+
+
+def unlabelled_words(told: Mapping[str, Any]) -> str:
+    """What came of unlabelled graphs (`NodeClassifier.unlabelled_`), in a sentence without its full stop."""
+    words = f"{told['share']:.0%} of the labels of {told['graphs']} unlabelled graphs were confident"
+    if told["scores"] is None:
+        return words
+    before, after = (f"{score:.4g}" for score in told["scores"])
+    kept = "kept" if told["kept"] else "not kept: the gain is within noise, or there is none"
+    return f"{words}; training with them was {kept} (validation score {before} without, {after} with them)"
 
 
 def _table(results: dict[str, Any], run: Run) -> str:

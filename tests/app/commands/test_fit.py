@@ -339,3 +339,21 @@ def test_masks_of_one_graph_take_the_place_of_folders(tmp_path):
     assert results["test"]["spn"]["node_accuracy"] == pytest.approx(float(right), abs=1e-6)
     scores = call("evaluate", tmp_path / "run", tmp_path / "data", "--split", "train").stdout
     assert f"{100 * float(right):.1f} %" in scores
+
+
+def test_unlabelled_graphs_are_tried_and_reported(data_folder, tmp_path):
+    for number in range(6):
+        write_graph(make_graph(300 + number, with_labels=False), tmp_path / "more" / f"g{number}.npz")
+    run = tmp_path / "run"
+    arguments = ["fit", data_folder, "--run", run, "--unlabelled", tmp_path / "more", *QUICK]
+    result = call(*arguments)
+    assert result.exit_code == 0, result.output
+    told = NodeClassifier.load(run).unlabelled_
+    assert told["graphs"] == 6 and json.loads((run / "results.json").read_text())["unlabelled"] == told
+    assert "6 unlabelled graphs" in result.stderr and "6 unlabelled graphs" in (run / "report.html").read_text()
+    assert "already finished" in call(*arguments).output
+    (tmp_path / "more").rename(tmp_path / "moved")
+    arguments[5] = tmp_path / "moved"
+    assert "already finished" in call(*arguments).output, "the same graphs in another place"
+    (tmp_path / "moved" / "g0.npz").unlink()
+    assert "beside.unlabelled" in refused(*arguments)

@@ -7,9 +7,9 @@ import typer
 from rich.table import Table
 
 from accord._version import __version__
+from accord.app import options
 from accord.app.commands.bench import bench_app
 from accord.app.console import Commands, messages, output
-from accord.app.options import ForbidDirectedOption, ForbidOption, KnownOption, PreferOption, RequireOption
 
 HELP = (
     "Labels that agree: joint labelling of the nodes of new graphs.\n\n"
@@ -119,9 +119,9 @@ def fit(
         bool | None,
         typer.Option("--refit", help="At the end, train again on training and validation graphs together."),
     ] = None,
-    unlabelled: Annotated[
-        Path | None, typer.Option(help="Graphs without labels; confident labels of them are tried in training.")
-    ] = None,
+    class_weight: options.ClassWeightOption = None,
+    unlabelled: options.UnlabelledOption = None,
+    start: options.StartOption = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file with any of these settings; flags take precedence.")
     ] = None,
@@ -151,7 +151,9 @@ def fit(
         "accelerator": accelerator,
         "ensemble": ensemble,
         "refit": refit,
+        "class_weight": class_weight,
         "unlabelled": None if unlabelled is None else str(unlabelled),
+        "start": None if start is None else str(start),
     }
     flags = flags if recipe is None else read_recipe_flags(recipe, flags)
     settings = read_settings(config, flags, override or ())
@@ -228,11 +230,11 @@ def predict(
         Path | None, typer.Option(help="A .csv, .json or .parquet file.", show_default="csv to the terminal")
     ] = None,
     marginals: Annotated[bool, typer.Option("--marginals", help="Give the probability of every state.")] = False,
-    known: KnownOption = None,
-    forbid: ForbidOption = None,
-    forbid_directed: ForbidDirectedOption = None,
-    require: RequireOption = None,
-    prefer: PreferOption = None,
+    known: options.KnownOption = None,
+    forbid: options.ForbidOption = None,
+    forbid_directed: options.ForbidDirectedOption = None,
+    require: options.RequireOption = None,
+    prefer: options.PreferOption = None,
     diagnose: Annotated[
         bool,
         typer.Option(
@@ -240,6 +242,8 @@ def predict(
             help="Add what is doubtful: the node network's label, entropy, edges with unlikely labels, convergence.",
         ),
     ] = False,
+    threshold: options.ThresholdOption = None,
+    precision: options.PrecisionOption = None,
 ) -> None:
     """Label the nodes of a new graph jointly."""
     from accord.app.commands.predict import predict_graphs, to_csv, write_columns
@@ -247,7 +251,7 @@ def predict(
     from accord.app.runs import open_model
 
     given = GivenOptions(known, forbid, forbid_directed, require, prefer)
-    columns, notes = predict_graphs(open_model(run), graph, marginals, given, diagnose)
+    columns, notes = predict_graphs(open_model(run), graph, marginals, given, diagnose, threshold, precision)
     if out is None:
         typer.echo(to_csv(columns), nl=False)
     else:
@@ -266,11 +270,11 @@ def explain(
         str | None, typer.Option(help="Name or number of the task, where there are several.", show_default="the first")
     ] = None,
     without: Annotated[str | None, typer.Option(metavar="NODE", help="Leave the edge to this neighbour out.")] = None,
-    known: KnownOption = None,
-    forbid: ForbidOption = None,
-    forbid_directed: ForbidDirectedOption = None,
-    require: RequireOption = None,
-    prefer: PreferOption = None,
+    known: options.KnownOption = None,
+    forbid: options.ForbidOption = None,
+    forbid_directed: options.ForbidDirectedOption = None,
+    require: options.RequireOption = None,
+    prefer: options.PreferOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as json.")] = False,
 ) -> None:
     """Tell why a node has its label: its own evidence, and what each neighbour adds."""

@@ -13,7 +13,9 @@ from accord.errors import (
     AccordError,
     ConvergenceWarning,
     DamagedFileWarning,
+    DepartureWarning,
     DivergenceWarning,
+    MajorityWarning,
     UnseenStatesWarning,
     UnusedLabelsWarning,
 )
@@ -23,7 +25,9 @@ INTERRUPTED = 130  # exit code after Ctrl-C, by the shell's convention
 OWN_WARNINGS = (
     ConvergenceWarning,
     DamagedFileWarning,
+    DepartureWarning,
     DivergenceWarning,
+    MajorityWarning,
     UnseenStatesWarning,
     UnusedLabelsWarning,
 )

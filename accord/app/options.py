@@ -1,5 +1,6 @@
-"""Options that several commands share: what is known about a graph."""
+"""Options that are long or that several commands share: how to train, what to give, what is known about a graph."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -32,4 +33,22 @@ PreferOption = Annotated[
         metavar="A:B:NATS",
         help="Add so many nats to a pair of labels, or (A:NATS) to a label; @U:V or @U for a single edge or node.",
     ),
+]
+
+ClassWeightOption = Annotated[
+    str | None,
+    typer.Option(help="Weights of training labels: balanced, or by state, fraud=20 or 1,20.", show_default="all equal"),
+]
+UnlabelledOption = Annotated[
+    Path | None, typer.Option(help="Graphs without labels; confident labels of them are tried in training.")
+]
+StartOption = Annotated[
+    Path | None, typer.Option(metavar="RUN", help="Go on from the weights of this run or saved model.")
+]
+ThresholdOption = Annotated[
+    str | None, typer.Option(help="Give a state wherever it has this probability, and nowhere else: fraud=0.3.")
+]
+PrecisionOption = Annotated[
+    float | None,
+    typer.Option(help="Leave the label empty where validation data do not show this precision, such as 0.95."),
 ]

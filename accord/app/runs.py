@@ -19,7 +19,7 @@ CASES_KEY = "cases"  # of cases.json
 # May differ when a run continues: the device changes only speed and rounding, and data may have moved.
 MAY_DIFFER = (
     *("versions", "settings.accelerator", "recipe.training.accelerator", "data.name", "data.source"),
-    "settings.unlabelled",
+    *("settings.unlabelled", "settings.start"),
 )
 SHOWN_DIFFERENCES = 4
 # What commands read of config.json.

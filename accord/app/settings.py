@@ -1,7 +1,7 @@
 """Settings of `accord fit`, from a TOML file and from flags; flags take precedence."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,9 @@ class FitSettings:
     accelerator: str = "auto"
     ensemble: int = 1
     refit: bool = False
+    class_weight: str | None = None  # "balanced", or numbers by state as `by_state` reads them
     unlabelled: str | None = None  # a folder of graphs whose labels are not read
+    start: str | None = None  # a run or saved model that training goes on from
     recipe: Mapping[str, Any] = field(default_factory=dict)
     whole_recipe: Mapping[str, Any] = field(default_factory=dict)  # of a recipe file, in place of the preset's
 
@@ -79,6 +81,44 @@ def read_recipe_flags(path: Path, flags: Mapping[str, Any]) -> dict[str, Any]:
     own = {"method": tuned.method, "features": tuned.features, "encoder": tuned.recipe.encoder.kind}
     given = {name: value for name, value in flags.items() if value is not None}
     return {**own, **given, "whole_recipe": recipe_to_config(tuned.recipe)}
+
+
+def by_state(text: str, names: Sequence[str] | None, option: str) -> dict[str | int, float] | list[float]:
+    """Numbers by state, from "fraud=20,other=1", or from a list with one for each state: "1,20".
+
+    Args:
+        text: as it was given.
+        names: of the states; without names, states are numbers.
+        option: for messages.
+    """
+    found: dict[str | int, float] = {}
+    values: list[float] = []
+    for entry in text.split(","):
+        key, sign, number = (word.strip() for word in entry.rpartition("="))
+        try:
+            value = float(number)
+        except ValueError as error:
+            raise OptionError(f"{option} {text!r}: {number!r} is not a number. Write, e.g., fraud=20.") from error
+        if not sign:
+            values.append(value)
+        else:
+            found[int(key) if key.isdecimal() and key not in (names or ()) else key] = value
+    if found and values:
+        raise OptionError(f"{option} {text!r}: give a state with every number (fraud=20), or with none.")
+    return found or values
+
+
+def class_weight(text: str | None, names: Sequence[str] | None) -> Any:
+    """The `class_weight` of a `NodeClassifier`, from text."""
+    if text is None or "=" not in text and "," not in text:
+        return text
+    return by_state(text, names, "class weight")
+
+
+def threshold(text: str, names: Sequence[str] | None) -> Any:
+    """The `threshold` of `NodeClassifier.predict`, from text; with two states a number is enough."""
+    found = by_state(text, names, "--threshold")
+    return found[0] if isinstance(found, list) and len(found) == 1 else found
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from torch_geometric.data import Data
 
+from accord._files import file_checksum
+from accord.app.runs import MODEL_FILE
 from accord.datasets import (
     Benchmark,
     FolderBenchmark,
@@ -17,6 +19,7 @@ from accord.datasets import (
     resolve_benchmark,
 )
 from accord.errors import DataNotFoundError, OptionError
+from accord.estimator import NodeClassifier
 from accord.graphs import fingerprint_graphs
 
 DIGITS = "digits"
@@ -46,20 +49,25 @@ class Beside:
     """What a model is fitted with besides labelled graphs; `marks` are codes of it for config.json."""
 
     unlabelled: list[Data] | None = None
+    start: NodeClassifier | None = None
     marks: Mapping[str, str] = field(default_factory=dict)
 
 
-def load_beside(unlabelled: str | None) -> Beside:
+def load_beside(unlabelled: str | None, start: str | None) -> Beside:
     """Load what settings name besides the data.
 
     Args:
         unlabelled: a graph or a folder of graphs, or None.
+        start: a run or the folder of a saved model, or None.
     """
     marks: dict[str, str] = {}
+    model = None if start is None else NodeClassifier.load(start)
+    if start is not None:
+        marks["start"] = file_checksum(Path(start) / MODEL_FILE)
     graphs = None if unlabelled is None else read_graphs(unlabelled, with_labels=False)
     if graphs is not None:
         marks["unlabelled"] = fingerprint_graphs(graphs)
-    return Beside(graphs, marks)
+    return Beside(graphs, model, marks)
 
 
 def benchmark_name(data: Benchmark) -> str | None:

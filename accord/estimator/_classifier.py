@@ -209,17 +209,18 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             kinds.append([recipe.label_encoder.kind])
         return kinds[:1] if kinds[0] == kinds[-1] else kinds
 
-    def planned_epochs(self, graphs: Sequence[Data], unlabelled: bool = False) -> int:
+    def planned_epochs(self, graphs: Sequence[Data], unlabelled: bool = False, start: bool = False) -> int:
         """How many epochs `fit` takes at most on these training graphs, over all candidates and stages.
 
         Args:
             graphs: the training graphs.
             unlabelled: whether there are unlabelled graphs too.
+            start: whether training goes on from a model, whose networks are the only candidates then.
         """
         recipe = self.resolve_recipe(graphs)
         portfolio = portfolio_for(recipe, self.get_params(deep=False), graphs)
         whole = METHODS[self.method](recipe, self.level).epochs
-        extra = portfolio.trainings(recipe) - 1 if portfolio.is_choice else 0
+        extra = portfolio.trainings(recipe) - 1 if portfolio.is_choice and not start else 0
         return (1 + self.refit + unlabelled) * whole + extra * recipe.training.max_epochs
 
     # Learning

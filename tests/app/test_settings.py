@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from accord.app.settings import FitSettings, override_recipe, read_settings
+from accord.app.settings import FitSettings, by_state, class_weight, override_recipe, read_settings, threshold
 from accord.encoders import BilinearScorer
 from accord.errors import AccordError, DataNotFoundError, OptionError
 from accord.methods import preset_recipe
@@ -106,3 +106,11 @@ def test_a_value_and_its_part_cannot_both_be_set():
 def test_fields_that_a_method_does_not_have_cannot_be_set(method, key):
     with pytest.raises(OptionError, match=f"recipe of method '{method}': the key '{key}' is unknown. Known keys: enc"):
         override_recipe(preset_recipe("accord", "gcn", method=method), {key: "linear"})
+
+
+def test_numbers_by_state_are_read_by_name_or_place():
+    assert by_state("fraud=20, ok=1", ["fraud", "ok"], "x") == {"fraud": 20.0, "ok": 1.0}
+    assert by_state("1=20", None, "x") == {1: 20.0} and by_state("1=20", ["0", "1"], "x") == {"1": 20.0}
+    assert by_state("1,20", None, "x") == [1.0, 20.0]
+    assert by_state("a=b=2", ["a=b"], "x") == {"a=b": 2.0}
+    assert threshold("0.3", None) == 0.3 and class_weight("balanced", None) == "balanced"

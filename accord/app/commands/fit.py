@@ -28,10 +28,11 @@ from accord.app.runs import (
     start_run,
 )
 from accord.app.scores import part_titles, score_table
-from accord.app.settings import FitSettings, override_recipe
+from accord.app.settings import FitSettings, class_weight, override_recipe
 from accord.app.sources import Beside, benchmark_name, load_beside
 from accord.datasets import Benchmark, DigitsBenchmark
 from accord.estimator import NodeClassifier
+from accord.estimator._weights import plain_weights
 from accord.evaluation import Scores, choose_cases, node_ids, reliability, score_answers, unseen_nodes
 from accord.experiments import provenance
 from accord.graphs import TEST_MASK, VAL_MASK, fingerprint_graphs, has_labels, have_mask, labels_within, scale_ratio
@@ -70,7 +71,7 @@ def fit_run(
         extra: further rows for the table of results.
         marks: further keys for config.json, by which a command recognises its own runs.
     """
-    model, beside = build_model(data, settings), load_beside(settings.unlabelled)
+    model, beside = build_model(data, settings), load_beside(settings.unlabelled, settings.start)
     config = run_config(data, settings, model) | dict(marks or {}) | ({"beside": beside.marks} if beside.marks else {})
     check_place(path)  # before the lock makes a file
     with locked(path):
@@ -82,7 +83,7 @@ def fit_run(
                 soft_wrap=True,
             )
         else:
-            _announce(data, model, run, console)
+            _announce(data, model, run, console, settings.start)
             began = time.perf_counter()
             train(model, data, run, console, beside)
             seconds = time.perf_counter() - began
@@ -125,7 +126,9 @@ def build_model(data: Benchmark, settings: FitSettings) -> NodeClassifier:
         task_names=data.task_names,
         ensemble=settings.ensemble,
         refit=settings.refit,
+        class_weight=class_weight(settings.class_weight, data.label_names),
     )
+    plain_weights(model.class_weight, data.num_states, data.label_names)  # refuses unknown states
     recipe = model.resolve_recipe(data.train)
     return model.set_params(recipe=override_recipe(recipe, settings.recipe)) if settings.recipe else model
 
@@ -152,9 +155,9 @@ def run_config(data: Benchmark, settings: FitSettings, model: NodeClassifier) ->
 
 def train(model: NodeClassifier, data: Benchmark, run: Run, console: Console, beside: Beside) -> None:
     """Fit the model and save it in the run folder, together with the ids of the training nodes."""
-    epochs = model.planned_epochs(data.train, beside.unlabelled is not None)
+    epochs = model.planned_epochs(data.train, beside.unlabelled is not None, beside.start is not None)
     with TrainingProgress(run.path, epochs, console) as progress:
-        model.fit(data.train, data.val or None, run.path, progress, unlabelled=beside.unlabelled)
+        model.fit(data.train, data.val or None, run.path, progress, unlabelled=beside.unlabelled, start=beside.start)
     if model.unlabelled_ is not None:
         console.print(f"[dim]{unlabelled_words(model.unlabelled_)}.[/]", soft_wrap=True)
     progress.metrics.complete(model.model_.history)
@@ -211,8 +214,12 @@ def _rounded(value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
 
 
-def _announce(data: Benchmark, model: NodeClassifier, run: Run, console: Console) -> None:
-    kinds = " and ".join(", ".join(names) for names in model.candidates(data.train))
+def _announce(data: Benchmark, model: NodeClassifier, run: Run, console: Console, start: str | None) -> None:
+    kinds = (
+        f"the networks of {escape(start)}"
+        if start is not None
+        else " and ".join(", ".join(names) for names in model.candidates(data.train))
+    )
     counts = f"{len(data.train)} training, {len(data.val)} validation, {len(data.test)} test graphs"
     console.print(
         f"[bold]{escape(data.name)}[/]: {counts}; "

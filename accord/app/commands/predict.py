@@ -17,6 +17,7 @@ from accord.app.commands._diagnosis import diagnosis_columns, diagnosis_notes
 from accord.app.console import in_command_line_words
 from accord.app.knowledge import GivenOptions, KnownRow
 from accord.app.runs import Run
+from accord.app.settings import threshold
 from accord.datasets import graph_entries, read_graphs
 from accord.errors import ConvergenceWarning, GraphError, InfeasibleError, OptionError
 from accord.estimator import NodeClassifier
@@ -26,7 +27,13 @@ Columns = dict[str, list[Any]]
 
 
 def predict_graphs(
-    run: Run, path: Path, marginals: bool = False, given: GivenOptions | None = None, diagnose: bool = False
+    run: Run,
+    path: Path,
+    marginals: bool = False,
+    given: GivenOptions | None = None,
+    diagnose: bool = False,
+    limit: str | None = None,
+    precision: float | None = None,
 ) -> tuple[Columns, list[str]]:
     """Label one graph, or every graph of a folder; labels in the files are read only where they are known labels.
 
@@ -36,15 +43,20 @@ def predict_graphs(
         marginals: give the probability of every state, not only of the label.
         given: what is known about the graphs.
         diagnose: add columns with what is doubtful.
+        limit: thresholds of states, such as "fraud=0.3"; None for none.
+        precision: leave labels empty where this precision was not reached on validation data; None labels every node.
 
     Returns:
         Columns: graph (if there are several), node, task (if there are several), label, probabilities, and those of a
         diagnosis; and a diagnosis of each graph in words.
     """
+    if diagnose and (limit is not None or precision is not None):
+        raise OptionError("--diagnose is about joint labels. Leave it out, or leave out --threshold and --precision.")
     model, given = NodeClassifier.load(run.path), given or GivenOptions()
     entries, rows = graph_entries(path), given.rows()
     graphs = read_graphs(path, model.label_names_ if given.reads_labels else None, with_labels=given.reads_labels)
     _check_graph_column(rows, entries, given)
+    limits = None if limit is None else threshold(limit, model.label_names_)
     columns: Columns = {}
     notes: list[str] = []
     for entry, graph in zip(entries, graphs, strict=True):
@@ -52,6 +64,9 @@ def predict_graphs(
         try:
             arguments = given.arguments(model, graph, rows, name)
             found = model.diagnose(graph, **arguments) if diagnose else model.answers(graph, **arguments)
+            chosen = None
+            if limits is not None or precision is not None:
+                chosen = model.predict(graph, threshold=limits, precision=precision, **arguments)
         except (GraphError, InfeasibleError) as error:
             raise type(error)(f"{entry}: {in_command_line_words(error)}") from error
         residual = found.residual if isinstance(found, Answers) else found.largest_residual
@@ -66,6 +81,7 @@ def predict_graphs(
             labels, probabilities = found.labels[found.whole], found.probabilities[found.whole]
         else:
             labels, probabilities = found.labels, found.probabilities
+        labels = labels if chosen is None else chosen.reshape(graph.num_nodes, -1).t()
         own = label_columns(graph, model, labels, probabilities, marginals)
         if isinstance(found, Diagnosis):
             own |= diagnosis_columns(found, state_names(model))
@@ -105,7 +121,7 @@ def label_columns(
     Args:
         graph: has the names of the nodes, if they have any.
         model: has the names of states and tasks.
-        labels: [tasks, nodes].
+        labels: [tasks, nodes], -1 for none.
         probabilities: [tasks, nodes, states].
         marginals: give the probability of every state.
     """
@@ -120,10 +136,12 @@ def label_columns(
         columns["node"] = list(nodes)
     states = labels.t().flatten()
     flat = probabilities.transpose(0, 1).reshape(-1, probabilities.shape[-1])
-    columns["label"] = [names[state] for state in states.tolist()]
+    columns["label"] = [names[state] if state >= 0 else None for state in states.tolist()]
     if marginals:
         return columns | {f"p({name})": _rounded(flat[:, state]) for state, name in enumerate(names)}
-    return columns | {"probability": _rounded(flat.gather(1, states[:, None])[:, 0])}
+    own = flat.gather(1, states[:, None].clamp_min(0))[:, 0]
+    given = zip(_rounded(own), states.tolist(), strict=True)
+    return columns | {"probability": [value if state >= 0 else None for value, state in given]}
 
 
 def _rounded(values: Tensor) -> list[float]:

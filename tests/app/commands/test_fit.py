@@ -10,7 +10,8 @@ from command_line import NAMES, QUICK, call, make_data, make_graph, refused
 
 from accord.app import progress
 from accord.app.commands import fit
-from accord.datasets import read_graph, write_graph
+from accord.app.settings import FitSettings
+from accord.datasets import read_folder, read_graph, write_graph
 from accord.estimator import NodeClassifier
 
 FILES = {
@@ -357,3 +358,43 @@ def test_unlabelled_graphs_are_tried_and_reported(data_folder, tmp_path):
     assert "already finished" in call(*arguments).output, "the same graphs in another place"
     (tmp_path / "moved" / "g0.npz").unlink()
     assert "beside.unlabelled" in refused(*arguments)
+
+
+def test_class_weights_reach_the_model(data_folder, tmp_path):
+    data = read_folder(data_folder)
+    texts = ("balanced", "apple=20,pear=1", "3,2,1", "2=4")
+    found = [fit.build_model(data, FitSettings(class_weight=text)).class_weight for text in texts]
+    assert found == ["balanced", {"apple": 20.0, "pear": 1.0}, [3.0, 2.0, 1.0], {2: 4.0}]
+    given = ["--max-epochs", "0", "--class-weight", "apple=20"]
+    assert call("fit", data_folder, "--run", tmp_path / "run", *QUICK, *given).exit_code == 0
+    assert NodeClassifier.load(tmp_path / "run").class_weight == [20.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("balance", "class_weight 'balance' is unknown"),
+        ("apple=", "'' is not a number"),
+        ("apple=2,3", "give a state with every number"),
+        ("plum=2", "names the state 'plum', which is unknown. States: 'apple', 'pear', 'quince'"),
+    ],
+)
+def test_class_weights_that_mean_nothing_are_refused(data_folder, tmp_path, text, message):
+    assert message in refused("fit", data_folder, "--run", tmp_path / "run", *QUICK, "--class-weight", text)
+
+
+def test_training_goes_on_from_a_run(trained, data_folder, tmp_path):
+    weights = NodeClassifier.load(trained).model_.tensors()
+    given = [*QUICK, "--max-epochs", "0", "--start"]
+    result = call("fit", data_folder, "--run", tmp_path / "run", *given, trained)
+    assert result.exit_code == 0, result.output
+    found = NodeClassifier.load(tmp_path / "run").model_.tensors()
+    assert all(torch.equal(value, found[name]) for name, value in weights.items())
+    copied = shutil.copytree(trained, tmp_path / "copied")
+    assert "already finished" in call("fit", data_folder, "--run", tmp_path / "run", *given, copied).output
+    changed = NodeClassifier.load(trained)
+    with torch.no_grad():
+        next(iter(changed.model_.tensors().values())).add_(1)
+    changed.save(tmp_path / "changed")
+    assert "beside.start" in refused("fit", data_folder, "--run", tmp_path / "run", *given, tmp_path / "changed")
+    assert "not a saved model" in refused("fit", data_folder, "--run", tmp_path / "other", *given, tmp_path)

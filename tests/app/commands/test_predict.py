@@ -111,3 +111,25 @@ def test_several_tasks_keep_their_names(tmp_path):
     assert "micro_f1" in json.loads((run / "results.json").read_text())["test"]["spn"]
     rows = table(call("predict", run, tmp_path / "data" / "test" / "g4").stdout)
     assert [(row["node"], row["task"]) for row in rows[:3]] == [("0", "odd"), ("0", "big"), ("1", "odd")]
+
+
+def test_thresholds_and_precision_are_those_of_the_model(trained, data_folder, tmp_path):
+    path = data_folder / "test" / "g01.npz"
+    model, graph = NodeClassifier.load(trained), read_graph(path)
+    names = ["apple", "pear", "quince"]
+    rows = table(call("predict", trained, path, "--threshold", "pear=0.05,2=0.9").stdout)
+    expected = model.predict(graph, threshold={"pear": 0.05, 2: 0.9})
+    assert [row["label"] for row in rows] == [names[state] for state in expected]
+    assert expected.tolist() != model.predict(graph).tolist(), "the thresholds change something"
+    sure = model.predict_proba(graph).amax(1).max()
+    model.model_.validated.precision[0][:] = [[float(sure), 1.0]]  # only the surest labels are right often enough
+    model.save(tmp_path / "model")
+    call("predict", tmp_path / "model", path, "--precision", "0.99", "--out", tmp_path / "labels.json")
+    rows = json.loads((tmp_path / "labels.json").read_text())
+    labels = model.predict(graph, precision=0.99).tolist()
+    assert [row["label"] for row in rows] == [None if state < 0 else names[state] for state in labels]
+    assert [row["probability"] is None for row in rows] == [state < 0 for state in labels] and -1 in labels
+    assert "either precision or threshold" in refused(
+        "predict", trained, path, "--threshold", "1=0.5", "--precision", 1
+    )
+    assert "not a number" in refused("predict", trained, path, "--threshold", "pear=often")

@@ -112,13 +112,8 @@ def fit(
         ),
     ] = None,
     accelerator: Annotated[str | None, typer.Option(help="cpu, cuda or auto.", show_default="auto")] = None,
-    ensemble: Annotated[
-        int | None, typer.Option(help="Average the evidence of so many seeds, trained side by side.", show_default="1")
-    ] = None,
-    refit: Annotated[
-        bool | None,
-        typer.Option("--refit", help="At the end, train again on training and validation graphs together."),
-    ] = None,
+    ensemble: options.EnsembleOption = None,
+    refit: options.RefitOption = None,
     class_weight: options.ClassWeightOption = None,
     unlabelled: options.UnlabelledOption = None,
     start: options.StartOption = None,
@@ -192,6 +187,9 @@ def tune(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the search, the winner and held-out graphs.")] = 0,
     seeds: Annotated[int, typer.Option(help="How many seeds each trial is averaged over.")] = 1,
+    class_weight: options.ClassWeightOption = None,
+    ensemble: options.EnsembleOption = None,
+    refit: options.RefitOption = None,
     accelerator: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
 ) -> None:
     """Search settings on validation data and train the best. The same command, given again, continues a search."""
@@ -210,6 +208,9 @@ def tune(
         "seed": seed,
         "features": features,
         "accelerator": accelerator,
+        "class_weight": class_weight,
+        "ensemble": ensemble,
+        "refit": refit,
     }
     budget = SearchBudget(trials=trials, minutes=minutes, seeds=seeds, max_epochs=max_epochs)
     loaded = load_data(data, seed)

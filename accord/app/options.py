@@ -35,6 +35,12 @@ PreferOption = Annotated[
     ),
 ]
 
+EnsembleOption = Annotated[
+    int | None, typer.Option(help="Average the evidence of so many seeds, trained side by side.", show_default="1")
+]
+RefitOption = Annotated[
+    bool | None, typer.Option("--refit", help="At the end, train again on training and validation graphs together.")
+]
 ClassWeightOption = Annotated[
     str | None,
     typer.Option(help="Weights of training labels: balanced, or by state, fraud=20 or 1,20.", show_default="all equal"),

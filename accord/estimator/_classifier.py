@@ -95,7 +95,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         fallback: `predict` gives the node network's labels for a graph whose joint labels differ from them far more
             often than on validation graphs.
         search: how many settings to try on validation data before the best are trained; None tries none. Encoders and
-            features that are given stay; what is left at its default is searched.
+            features that are given stay; what is left at its default is searched. Trials know class weights; they have
+            one member each, and the best settings are then trained with `ensemble` and `refit`.
 
     Attributes:
         treatment_: the fitted treatment of features.

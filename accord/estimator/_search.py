@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from torch_geometric.data import Data
 
+from accord.estimator._automatic import with_direction
+from accord.estimator._weights import state_weights
 from accord.graphs import common_treatment
 from accord.learning.training import usual_torch
-from accord.tuning import Problem, SearchBudget, SearchResult, search, space_for
+from accord.tuning import Portfolio, Problem, SearchBudget, SearchResult, search, space_for
 from accord.tuning._search import ReportTrial
 
 if TYPE_CHECKING:
@@ -46,8 +48,9 @@ def search_settings(
 ) -> SearchResult:
     """Search for the settings of a model whose data have been read: `recipe_` and `shape_` are set.
 
-    Parameters that were given stay as they are: an encoder, an edge encoder, features. Those at their defaults are
-    searched. A benchmark keeps the features of its preset.
+    Parameters that were given stay as they are: an encoder, an edge encoder, features, `symmetric`. Those at their
+    defaults are searched. A benchmark keeps the features of its preset. Trials weigh training labels as the model does;
+    they have one member each, and no refit: an ensemble is trained with the settings that single members do best with.
 
     Args:
         model: gives the recipe to start from, method, level and seed.
@@ -66,8 +69,13 @@ def search_settings(
     treated = common_treatment(list(train))
     features = treated.name if treated is not None else model.resolve_features(train)
     is_open = treated is None and model.features == "auto" and model.benchmark is None
-    space = space_for(train, encoder, edge_encoder, None if is_open else features)
-    problem = Problem(train, validation, model.shape_, model.level, model.method, model.resolve_recipe(train), features)
+    symmetric = model.symmetric if isinstance(model.symmetric, bool) else None
+    space = space_for(train, encoder, edge_encoder, None if is_open else features, symmetric)
+    recipe = model.resolve_recipe(train)
+    if symmetric is not None:
+        recipe = with_direction(recipe, Portfolio((), (), (symmetric,)))
+    weights = state_weights(model.class_weight, train, model.shape_, model.label_names_)
+    problem = Problem(train, validation, model.shape_, model.level, model.method, recipe, features, weights)
     if budget is None:
         budget = SearchBudget(trials=model.search or 1, max_epochs=model.max_epochs)
     place = None if folder is None else folder / SEARCH_FOLDER

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from accord.errors import InputError, InputTypeError
+from accord.errors import InputError, InputTypeError, OptionError
 from accord.methods import FieldModel, Recipe, Shape
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ def check_start(start: object, model: "NodeClassifier", recipe: Recipe) -> None:
         raise InputTypeError(
             f"NodeClassifier.fit: start is a {type(start).__name__}, not a NodeClassifier. Read a saved model with "
             "NodeClassifier.load(folder)."
+        )
+    if model.search is not None:
+        raise OptionError(
+            "NodeClassifier.fit: start brings its networks, so there is nothing to search. Leave out search or start."
         )
     if not hasattr(start, "model_"):
         raise InputError("NodeClassifier.fit: start is not fitted yet. Fit it, or read one with NodeClassifier.load.")

@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 from accord.graphs import common_treatment, fit_treatment
 from accord.learning import PartOptions, TrainingRun
+from accord.learning.training import StateWeights
 from accord.methods import Recipe, Shape, SPNRecipe
 from accord.tuning._plan import for_search
 from accord.tuning._space import SearchSpace, draw_edge, draw_node, draw_options, draw_whole
@@ -29,6 +30,7 @@ class Problem:
     method: str
     recipe: Recipe  # the first candidate, and what the search leaves as it is
     features: str  # the treatment of features of the first candidate
+    weights: StateWeights | None = None  # of training labels; None where all count the same
 
     @cached_property
     def _runs(self) -> dict[str, TrainingRun]:
@@ -39,7 +41,7 @@ class Problem:
         if features not in self._runs:
             treatment = common_treatment(list(self.train)) or fit_treatment(features, list(self.train))
             train, held_out = ([treatment.apply(graph) for graph in part] for part in (self.train, self.validation))
-            self._runs[features] = TrainingRun(train, held_out)
+            self._runs[features] = TrainingRun(train, held_out, weights=self.weights)
         return self._runs[features]
 
     @property

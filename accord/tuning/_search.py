@@ -290,7 +290,8 @@ def _identity(draws: Draws, budget: SearchBudget) -> dict[str, Any]:
     problem = draws.problem
     recipe = plain_recipe(problem.recipe)
     recipe["training"] = {name: value for name, value in recipe["training"].items() if name != "accelerator"}
-    return {
+    weights = {} if problem.weights is None else {"weights": problem.weights.node.tolist()}
+    return weights | {
         "data": {
             "train": fingerprint_graphs(list(problem.train)),
             "validation": fingerprint_graphs(list(problem.validation)),

@@ -58,6 +58,7 @@ def space_for(
     encoder: str | EncoderSpec | None = None,
     edge_encoder: str | EncoderSpec | None = None,
     features: str | None = None,
+    symmetric: bool | None = None,
 ) -> SearchSpace:
     """The space for training graphs.
 
@@ -66,6 +67,7 @@ def space_for(
         encoder: the only encoder of node networks; None leaves it open.
         edge_encoder: the only encoder of edge networks; None leaves it open.
         features: the only treatment of features; None leaves it open.
+        symmetric: whether the scorer ignores the direction of edges; None leaves it open where edges have one.
     """
     encoder, edge_encoder = (_named(one) for one in (encoder, edge_encoder))
     edges: tuple[str | EncoderSpec, ...] = EDGE_ENCODERS
@@ -82,7 +84,7 @@ def space_for(
         edge_encoders=edges,
         features=treatments if features is None else (features,),
         batch_graphs=(None, *(size for size in SMALL_BATCHES if len(train) >= 2 * size)),
-        symmetric=(True, False) if directed else (True,),
+        symmetric=((True, False) if directed else (True,)) if symmetric is None else (symmetric,),
         hidden=HIDDEN if encoder is None else WIDE,
     )
 

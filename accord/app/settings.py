@@ -8,7 +8,7 @@ from typing import Any
 
 from accord.encoders import encoder_spec, scorer_spec
 from accord.errors import AccordError, DataNotFoundError, OptionError
-from accord.methods import Recipe, recipe_from_config, recipe_to_config
+from accord.methods import LATER, Recipe, recipe_from_config, recipe_to_config
 from accord.tuning import read_recipe
 
 if sys.version_info >= (3, 11):
@@ -145,10 +145,10 @@ def read_config(path: Path) -> dict[str, Any]:
 def override_recipe(recipe: Recipe, overrides: Mapping[str, Any]) -> Recipe:
     """A recipe with single values replaced; a name replaces a whole encoder or scorer."""
     config = recipe_to_config(recipe)
-    known = {key: value for key, value in config.items() if key != "method"}
+    known = {key: value for key, value in {**config, **LATER, **config}.items() if key != "method"}
     for key, value in overrides.items():
         _check_key(key, known, f"recipe of method {recipe.method!r}")
-        config[key] = _overridden(key, config[key], value)
+        config[key] = _overridden(key, known[key], value)
     try:
         return recipe_from_config(config)
     except AccordError:

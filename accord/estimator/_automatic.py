@@ -7,7 +7,9 @@ from typing import Any
 from torch_geometric.data import Data
 
 from accord.encoders import EncoderSpec
-from accord.methods import GNNRecipe, PairRecipe, Recipe
+from accord.graphs import EdgeColumns, fit_edge_columns
+from accord.learning import TrainingRun
+from accord.methods import GNNRecipe, PairRecipe, Recipe, Shape
 from accord.tuning import (
     METHODS_WITH_PORTFOLIO,
     OPTIONS,
@@ -62,6 +64,7 @@ def portfolio_for(recipe: Recipe, parameters: dict[str, Any], train: Sequence[Da
         nodes = node_candidates(train) if _is_auto(encoder) else nodes
         if edges and _is_auto(encoder if edge_encoder is None else edge_encoder):
             edges = edge_candidates(train)
+    own_edges = is_automatic(parameters) and _is_auto(parameters["encoder"]) and _have_attributes(train)
     symmetric: tuple[bool, ...] = (True,)
     if isinstance(recipe, PairRecipe):
         symmetric = (recipe.scorer.symmetric,)
@@ -69,7 +72,37 @@ def portfolio_for(recipe: Recipe, parameters: dict[str, Any], train: Sequence[Da
             symmetric = (parameters["symmetric"],)
         elif is_own_data(parameters) and recipe.method == "spn" and may_be_directed(train):
             symmetric = (True, False)
-    return Portfolio(nodes, edges, symmetric)
+    return Portfolio(nodes, edges, symmetric, own_edges)
+
+
+def edge_columns_for(
+    recipe: Recipe, portfolio: Portfolio, symmetric: bool | str, train: Sequence[Data], attributes: int
+) -> EdgeColumns | None:
+    """Edge columns for training graphs, where networks read them or may read them and edges have attributes.
+
+    Args:
+        recipe: may ask for them.
+        portfolio: may try them.
+        symmetric: whether direction is left out; "auto" keeps it where it may matter.
+        train: the training graphs.
+        attributes: of an edge.
+    """
+    if not attributes or not (recipe.edge_inputs or portfolio.edge_inputs):
+        return None
+    directed = not symmetric if isinstance(symmetric, bool) else may_be_directed(train)
+    return fit_edge_columns(train, attributes, directed)
+
+
+def with_edge_columns(columns: EdgeColumns | None, run: TrainingRun, shape: Shape) -> tuple[TrainingRun, Shape]:
+    """A run and its sizes, with the edge columns among the features of its graphs."""
+    if columns is None:
+        return run, shape
+    train, validation = ([columns.apply(graph) for graph in graphs] for graphs in (run.train, run.validation))
+    return replace(run, train=train, validation=validation), replace(shape, edge_columns=columns.count)
+
+
+def _have_attributes(graphs: Sequence[Data]) -> bool:
+    return any(graph.edge_attr is not None and graph.edge_attr.numel() for graph in graphs)
 
 
 def with_direction(recipe: Recipe, portfolio: Portfolio) -> Recipe:

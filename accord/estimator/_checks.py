@@ -1,5 +1,6 @@
-"""Checks of what a user gives to `NodeClassifier`: parameters, and graphs."""
+"""Parameters and graphs that a user gives to `NodeClassifier`: checks, and how a model shows its parameters."""
 
+import inspect
 import warnings
 from collections.abc import Sequence
 from numbers import Integral
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from sklearn.base import BaseEstimator
 from torch_geometric.data import Batch, Data
 
 from accord.errors import GraphError, InputTypeError, OptionError, UnseenStatesWarning
@@ -18,6 +20,7 @@ ACCELERATORS = ("auto", "cpu", "cuda")
 FEATURES = ("auto", *TREATMENTS)
 # More states must be set by num_states: an edge's table grows with their square, and a stray label may be the reason.
 MOST_STATES = 1000
+SHOWN_CHARACTERS = 40  # of a parameter in a model's repr
 
 
 def check_parameters(given: dict[str, Any]) -> None:
@@ -214,3 +217,19 @@ def check_truth(batch: GraphBatch, shape: Shape, where: str) -> None:
             f"NodeClassifier.{where}: a label is {int(batch.y.max())}, but the model knows states 0 to "
             f"{shape.num_states - 1}. Mark labels that it cannot know as missing (-1)."
         )
+
+
+def short_repr(model: BaseEstimator) -> str:
+    """A model with the parameters that differ from their defaults, each in a few characters."""
+    defaults = inspect.signature(type(model).__init__).parameters
+    given = {name: value for name, value in model.get_params(deep=False).items() if value is not None}
+    shown = [f"{name}={_shown(v)}" for name, v in given.items() if _shown(v) != repr(defaults[name].default)]
+    return f"{type(model).__name__}({', '.join(shown)})"
+
+
+def _shown(value: object) -> str:
+    """A parameter in a few characters."""
+    text = repr(value)
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    return f"{type(value).__name__}(...)" if not isinstance(value, str) else f"{text[:SHOWN_CHARACTERS]}..."

@@ -1,6 +1,5 @@
 """`NodeClassifier`: learn from labelled graphs, label new ones jointly, save and load."""
 
-import inspect
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -17,20 +16,22 @@ from accord.encoders import EncoderSpec
 from accord.errors import OptionError
 from accord.estimator._automatic import (
     AUTO,
+    edge_columns_for,
     fixed_encoders,
     is_automatic,
     portfolio_for,
     recipe_for,
     treatment_for,
     with_direction,
+    with_edge_columns,
 )
-from accord.estimator._checks import check_parameters
+from accord.estimator._checks import check_parameters, short_repr
 from accord.estimator._inputs import Known, read_training
 from accord.estimator._labelling import Labelling
 from accord.estimator._saving import write_model
 from accord.estimator._search import search_settings
 from accord.estimator._start import check_start, keep_seen_states, starting_weights
-from accord.estimator._stored import config_of, load_model
+from accord.estimator._stored import config_of, load_model, tensors_of
 from accord.estimator._trust import warn_of_majority
 from accord.estimator._unlabelled import learn_from, read_unlabelled
 from accord.estimator._weights import ClassWeight, check_class_weight, state_weights
@@ -51,8 +52,6 @@ from accord.methods import (
     refit,
 )
 from accord.tuning import fit_portfolio, read_recipe, trial_rows
-
-SHOWN_CHARACTERS = 40  # of a parameter in a model's repr
 
 
 class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
@@ -158,10 +157,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Parameters that differ from their defaults, each in a few characters; scikit-learn gives the limit."""
-        defaults = inspect.signature(type(self).__init__).parameters
-        given = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
-        shown = [f"{name}={_shown(v)}" for name, v in given.items() if _shown(v) != repr(defaults[name].default)]
-        return f"{type(self).__name__}({', '.join(shown)})"[:N_CHAR_MAX]
+        return short_repr(self)[:N_CHAR_MAX]
 
     # What the parameters stand for
 
@@ -278,7 +274,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         train, held_out = ([self.treatment_.apply(graph) for graph in part] for part in (train, held_out))
         weights = state_weights(self.class_weight, train, self.shape_, self.label_names_)
         run = TrainingRun(train, held_out, folder, report, weights)
-        self._train(run, start)
+        run = self._train(run, start)
         self.unlabelled_ = None
         if others is not None:
             again = learn_from(self, others, run, lambda more: self._fit_once(more, start))
@@ -288,20 +284,30 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         warn_of_majority(self.model_)
         return self
 
-    def _train(self, run: TrainingRun, start: "NodeClassifier | None") -> None:
-        """Train the networks; of several candidates the best on validation data are kept."""
+    def _train(self, run: TrainingRun, start: "NodeClassifier | None") -> TrainingRun:
+        """Train the networks; of several candidates the best on validation data are kept. Returns their run."""
         parameters = self.get_params(deep=False)
         if self.search is not None:
             parameters["recipe"] = self.recipe_  # the search has chosen everything
         self.recipe_ = recipe_for(self.recipe_, parameters, run.train)
         portfolio = portfolio_for(self.recipe_, parameters, run.train)
-        self.candidates_ = []
+        self.candidates_, plain = [], (run, self.shape_)
+        if start is None:
+            wanted = (self.recipe_, portfolio, self.symmetric, run.train, self.shape_.edge_attributes)
+            self.edge_columns_ = edge_columns_for(*wanted)
+        else:
+            self.edge_columns_ = start.edge_columns_
+            self.recipe_ = replace(self.recipe_, edge_inputs=start.recipe_.edge_inputs)
+        run, self.shape_ = with_edge_columns(self.edge_columns_, run, self.shape_)
         if start is not None or not portfolio.is_choice:
             self.recipe_ = with_direction(self.recipe_, portfolio) if start is None else self.recipe_
             self.model_ = self._fit_once(run, start)
-            return
-        fitted = fit_portfolio(portfolio, self._method(), run, self.shape_, self._members())
+            return run
+        tried = plain if self.edge_columns_ is not None and portfolio.edge_inputs else None
+        fitted = fit_portfolio(portfolio, self._method(), run, self.shape_, self._members(), tried)
         self.model_, self.recipe_, self.candidates_ = fitted.model, fitted.recipe, fitted.table
+        self.shape_, self.edge_columns_ = fitted.shape, self.edge_columns_ if fitted.shape.edge_columns else None
+        return fitted.run
 
     def _fit_once(self, run: TrainingRun, start: "NodeClassifier | None") -> FieldModel:
         """A model of the recipe, trained on a run from its own initial weights or those of `start`."""
@@ -366,18 +372,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
     def save(self, folder: str | Path) -> None:
         """Write weights (safetensors), configuration (json) and a model card; nothing that could run code."""
         self._check_fitted()
-        fitted = {f"features/{name}": value for name, value in self.treatment_.tensors().items()}
-        write_model(Path(folder), self.model_.tensors() | fitted, config_of(self))
+        write_model(Path(folder), tensors_of(self), config_of(self))
 
     @classmethod
     def load(cls, folder: str | Path, accelerator: str = "cpu") -> "NodeClassifier":
         """Read a model that `save` wrote, for use on the CPU or (accelerator "cuda") a GPU."""
         return load_model(cls, Path(folder), accelerator)
-
-
-def _shown(value: object) -> str:
-    """A parameter in a few characters."""
-    text = repr(value)
-    if len(text) <= SHOWN_CHARACTERS:
-        return text
-    return f"{type(value).__name__}(...)" if not isinstance(value, str) else f"{text[:SHOWN_CHARACTERS]}..."

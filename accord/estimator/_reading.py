@@ -12,7 +12,7 @@ from accord.errors import GraphError, InputError, OptionError
 from accord.estimator._checks import check_graphs, check_list
 from accord.estimator._inputs import in_order, portions, scored_labels, with_states
 from accord.estimator.knowledge import Given, Knowledge, States
-from accord.graphs import FeatureTreatment, GraphBatch
+from accord.graphs import EdgeColumns, FeatureTreatment, GraphBatch
 from accord.learning import Replicas
 from accord.methods import FieldModel, Recipe, Shape
 
@@ -40,6 +40,7 @@ class Reading:
     shape_: Shape
     replicas_: Replicas
     treatment_: FeatureTreatment
+    edge_columns_: EdgeColumns | None = None
     feature_names_: list[str] | None
     label_names_: list[str] | None
     task_names: Sequence[str] | None
@@ -58,7 +59,12 @@ class Reading:
 
     def _prepare(self, graph: Data) -> Data:
         """One graph with its columns in the order of training, treated as the training graphs were."""
-        return self.treatment_.apply(self._ordered(graph))
+        return self._treat(self._ordered(graph))
+
+    def _treat(self, graph: Data) -> Data:
+        """A graph with raw features as the networks read it."""
+        graph = self.treatment_.apply(graph)
+        return graph if self.edge_columns_ is None else self.edge_columns_.apply(graph)
 
     def _ordered(self, graph: Data) -> Data:
         """One graph with its columns in the order of training."""

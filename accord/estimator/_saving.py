@@ -101,13 +101,14 @@ def _check_sizes(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, 
     most = {name: max(FEW, len(tensors)) for name in DEPTHS}
     most |= dict.fromkeys(("num_tasks", "ensemble"), max(rows, len(tensors)))
     found: dict[str, Any] = {f"shape.{name}": config["shape"][name] for name in SIZES}
+    found["shape.edge_columns"] = config["shape"].get("edge_columns", 0)  # models of earlier versions have none
     found["ensemble"] = config.get("ensemble", 1)
     for network in NETWORKS:
         options = config["recipe"].get(network, {})
         found |= {f"recipe.{network}.{name}": value for name, value in options.items()}
     for name, value in found.items():
         place, _, last = name.rpartition(".")
-        least = LEAST_MEMBERS if name == "ensemble" else SIZES[last] if place == "shape" else None
+        least = LEAST_MEMBERS if name == "ensemble" else SIZES.get(last, 0) if place == "shape" else None
         whole = isinstance(value, int) and not isinstance(value, bool)
         if (least is not None and (not whole or value < least)) or (
             whole and value > most.get(last, max(FEW, numbers))
@@ -168,10 +169,12 @@ model.predict(graph)
 
 
 def _training(config: Mapping[str, Any]) -> str:
-    """Lines of the card about an ensemble, unlabelled graphs and refitting."""
+    """Lines of the card about an ensemble, edge attributes, unlabelled graphs and refitting."""
     lines, members = "", config.get("ensemble", 1)
     if members > 1:
         lines += f"* Average of {members} members, seeds {config['seed']} to {config['seed'] + members - 1}\n"
+    if config["shape"].get("edge_columns", 0):
+        lines += "* The networks read mean and sum of the attributes of a node's edges beside its features\n"
     more = config.get("unlabelled")
     if more:
         done = "used in training" if more["kept"] else "not better on validation data, so not used"

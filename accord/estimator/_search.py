@@ -1,13 +1,14 @@
 """`NodeClassifier(search=...)`: what a model's parameters leave open is searched on validation data."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torch_geometric.data import Data
 
-from accord.estimator._automatic import with_direction
+from accord.estimator._automatic import edge_columns_for, is_own_data, with_direction
 from accord.estimator._weights import state_weights
 from accord.graphs import common_treatment
 from accord.learning.training import usual_torch
@@ -74,8 +75,14 @@ def search_settings(
     recipe = model.resolve_recipe(train)
     if symmetric is not None:
         recipe = with_direction(recipe, Portfolio((), (), (symmetric,)))
+    columns = None
+    parameters = model.get_params(deep=False)
+    if is_own_data(parameters) and encoder is None and model.shape_.edge_attributes:
+        space, recipe = replace(space, edge_inputs=(True, False)), replace(recipe, edge_inputs=True)
+    if recipe.edge_inputs:
+        columns = edge_columns_for(recipe, Portfolio((), ()), model.symmetric, train, model.shape_.edge_attributes)
     weights = state_weights(model.class_weight, train, model.shape_, model.label_names_)
-    problem = Problem(train, validation, model.shape_, model.level, model.method, recipe, features, weights)
+    problem = Problem(train, validation, model.shape_, model.level, model.method, recipe, features, weights, columns)
     if budget is None:
         budget = SearchBudget(trials=model.search or 1, max_epochs=model.max_epochs)
     place = None if folder is None else folder / SEARCH_FOLDER

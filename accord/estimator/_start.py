@@ -67,6 +67,8 @@ def check_shape(before_shape: Shape, shape: Shape) -> None:
     """Refuse data of other sizes than those that the first model was trained on."""
     for name, before in vars(before_shape).items():
         now = getattr(shape, name)
+        if name == "edge_columns":  # not of the data; made as in the first training
+            continue
         if before != now:
             raise InputError(
                 f"NodeClassifier.fit: start was trained on graphs with {name.removeprefix('num_').replace('_', ' ')} "

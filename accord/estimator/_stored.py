@@ -10,7 +10,7 @@ from torch import Tensor
 from accord.errors import AccordError, InputError
 from accord.estimator._saving import WEIGHTS, read_model
 from accord.estimator._weights import plain_weights
-from accord.graphs import FeatureTreatment
+from accord.graphs import EdgeColumns, FeatureTreatment
 from accord.learning import Replicas
 from accord.learning.training import check_tensors, usual_torch
 from accord.methods import Shape, SPNRecipe, recipe_from_config, recipe_to_config
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 def config_of(model: "NodeClassifier") -> dict[str, Any]:
     """Everything about a fitted model besides its tensors, as JSON values."""
+    columns = model.edge_columns_
     return {
         "method": model.method,
         "level": model.level,
@@ -31,7 +32,7 @@ def config_of(model: "NodeClassifier") -> dict[str, Any]:
         "shape": vars(model.shape_),
         "features": {"treatment": model.treatment_.name, "names": model.feature_names_},
         "labels": {"names": model.label_names_, "tasks": _listed(model.task_names)},
-        "edges": {"directed": model.directed_},
+        "edges": {"directed": model.directed_, "columns": None if columns is None else {"directed": columns.directed}},
         "choice": model.model_.choice(),
         "ensemble": model.ensemble,
         "refit": model.refit,
@@ -39,6 +40,14 @@ def config_of(model: "NodeClassifier") -> dict[str, Any]:
         "fallback": model.fallback,
         "unlabelled": model.unlabelled_,
     }
+
+
+def tensors_of(model: "NodeClassifier") -> dict[str, Tensor]:
+    """All tensors of a fitted model: weights, and what was fitted of its inputs."""
+    fitted = {f"features/{name}": value for name, value in model.treatment_.tensors().items()}
+    if model.edge_columns_ is not None:
+        fitted |= {f"edges/{name}": value for name, value in model.edge_columns_.tensors().items()}
+    return model.model_.tensors() | fitted
 
 
 def load_model(kind: type["NodeClassifier"], folder: Path, accelerator: str) -> "NodeClassifier":
@@ -96,7 +105,13 @@ def _restore(model: "NodeClassifier", folder: Path, tensors: dict[str, Tensor], 
     if model.treatment_.name == "standardised":
         column = torch.empty(model.shape_.num_features, dtype=torch.float64, device="meta")
         needed |= {"features/mean": column, "features/deviation": column}
+    columns = config["edges"].get("columns")  # models of earlier versions have none
+    if columns is not None:
+        column = torch.empty(model.shape_.edge_columns, dtype=torch.float64, device="meta")
+        needed |= {"edges/mean": column, "edges/deviation": column}
     check_tensors(folder / WEIGHTS, tensors, needed)
+    if columns is not None:
+        model.edge_columns_ = EdgeColumns(columns["directed"], tensors["edges/mean"], tensors["edges/deviation"])
     model.model_ = model._method().build(model.shape_, model._members())
     model.model_.load(tensors, config["choice"])
 

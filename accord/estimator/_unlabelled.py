@@ -72,7 +72,7 @@ def learn_from(
         of their labels that were used, whether the second training was kept, and both validation scores.
     """
     first = model.model_
-    extra, share = confident_labels(model, [model.treatment_.apply(graph) for graph in graphs], run)
+    extra, share = confident_labels(model, [model._treat(graph) for graph in graphs], run)
     told: dict[str, Any] = {"graphs": len(graphs), "share": share, "kept": False, "scores": None}
     if not extra:
         return first, run, told

@@ -5,6 +5,7 @@ Checks of input, peeling and colouring are internal: other folders of this packa
 
 from accord.graphs._batch import GraphBatch
 from accord.graphs._clusters import cluster_nodes
+from accord.graphs._edge_columns import EdgeColumns, fit_edge_columns
 from accord.graphs._ego import ego_network, ego_networks
 from accord.graphs._features import (
     TREATMENTS,
@@ -35,6 +36,7 @@ __all__ = [
     "TREATMENTS",
     "VAL_MASK",
     "Arcs",
+    "EdgeColumns",
     "FeatureTreatment",
     "GraphBatch",
     "Topology",
@@ -44,6 +46,7 @@ __all__ = [
     "ego_network",
     "ego_networks",
     "fingerprint_graphs",
+    "fit_edge_columns",
     "fit_treatment",
     "graph_topology",
     "has_labels",

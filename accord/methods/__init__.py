@@ -1,6 +1,6 @@
 """What a row of the paper's tables is: each method a short composition of encoders, learning and inference."""
 
-from accord.methods._config import recipe_from_config, recipe_to_config
+from accord.methods._config import LATER, recipe_from_config, recipe_to_config
 from accord.methods._crf import CRF
 from accord.methods._ensemble import Ensemble
 from accord.methods._gmnn import GMNN
@@ -19,6 +19,7 @@ __all__ = [
     "DENSE_GRID",
     "GMNN",
     "GNN",
+    "LATER",
     "METHODS",
     "Answer",
     "CRFRecipe",

@@ -12,6 +12,8 @@ from accord.methods._registry import find_method
 
 METHOD = "method"  # the key that holds the method's name
 BEFORE: dict[str, dict[str, Any]] = {"spn": {"rule": "score", "shrinkage": 0.0}}  # what recipes without these keys mean
+# Fields that are written only where they differ from these values, so that files of earlier versions stay the same.
+LATER: dict[str, Any] = {"edge_inputs": False}
 PLAIN: dict[str, type] = {
     "node": PartOptions,
     "edge": PartOptions,
@@ -34,6 +36,8 @@ def recipe_to_config(recipe: Recipe) -> dict[str, Any]:
     config: dict[str, Any] = {METHOD: recipe.method}
     for entry in fields(recipe):
         value = getattr(recipe, entry.name)
+        if entry.name in LATER and value == LATER[entry.name]:
+            continue
         if entry.name in NAMED:
             value = value.to_config()
         elif entry.name in PLAIN and value is not None:

@@ -78,7 +78,7 @@ class GMNN(Method):
     def build(self, shape: Shape, replicas: Replicas) -> GMNNModel:
         """An untrained model that labels nodes by its inference network."""
         recipe, keys = self.recipe, edge_keys(replicas)
-        encoder = recipe.label_encoder.build(shape.num_features, recipe.label_channels, keys)
+        encoder = recipe.label_encoder.build(shape.num_inputs, recipe.label_channels, keys)
         width = encoder.out_channels
         hidden = ReplicaLinear(width + shape.num_states, width, keys, "hidden")
         label = LabelPart(encoder, hidden, ReplicaLinear(width, shape.num_states, keys, "head"))

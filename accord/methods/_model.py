@@ -31,6 +31,12 @@ class Shape:
     num_states: int
     num_tasks: int = 1
     edge_attributes: int = 0
+    edge_columns: int = 0  # of the networks' input, after the features (`accord.graphs.EdgeColumns`)
+
+    @property
+    def num_inputs(self) -> int:
+        """Columns that networks read at a node."""
+        return self.num_features + self.edge_columns
 
 
 @dataclass(frozen=True, eq=False)

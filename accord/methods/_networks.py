@@ -191,7 +191,7 @@ def edge_marginals(tables: Tensor, topology: Topology) -> Tensor:
 
 def build_node_part(recipe: Recipe, shape: Shape, replicas: Replicas) -> NodePart:
     """The node network of a recipe, untrained."""
-    encoder = recipe.encoder.build(shape.num_features, shape.num_states, replicas.keys)
+    encoder = recipe.encoder.build(shape.num_inputs, shape.num_states, replicas.keys)
     if encoder.out_channels != shape.num_states:
         raise OptionError(
             f"encoder {recipe.encoder.kind!r} gives {encoder.out_channels} numbers a node, but there are "
@@ -203,7 +203,7 @@ def build_node_part(recipe: Recipe, shape: Shape, replicas: Replicas) -> NodePar
 def build_networks(recipe: PairRecipe, shape: Shape, replicas: Replicas) -> FieldNetworks:
     """Both networks of a recipe, untrained."""
     if recipe.shared:
-        encoder = recipe.encoder.build(shape.num_features, recipe.edge_channels, replicas.keys)
+        encoder = recipe.encoder.build(shape.num_inputs, recipe.edge_channels, replicas.keys)
         head = ReplicaLinear(encoder.out_channels, shape.num_states, replicas.keys, "head")
         return SharedNetworks(SharedPart(encoder, head, _scorer(recipe, encoder.out_channels, shape, replicas)))
     return SeparateNetworks(build_node_part(recipe, shape, replicas), build_edge_part(recipe, shape, replicas))
@@ -211,7 +211,7 @@ def build_networks(recipe: PairRecipe, shape: Shape, replicas: Replicas) -> Fiel
 
 def build_edge_part(recipe: PairRecipe, shape: Shape, replicas: Replicas) -> EdgePart:
     """The edge network of a recipe, untrained."""
-    encoder = recipe.edge_encoder.build(shape.num_features, recipe.edge_channels, edge_keys(replicas))
+    encoder = recipe.edge_encoder.build(shape.num_inputs, recipe.edge_channels, edge_keys(replicas))
     return EdgePart(encoder, _scorer(recipe, encoder.out_channels, shape, replicas))
 
 

@@ -20,6 +20,7 @@ KINDS: dict[str, object] = {
     "training": TrainingOptions,
     "grid": CombinationGrid,
     "shared": bool,
+    "edge_inputs": bool,
     "game": GameOptions,
     "refinement": RefinementOptions | None,
 }
@@ -46,6 +47,7 @@ class Recipe:
     encoder: EncoderSpec
     node: PartOptions = field(default_factory=PartOptions)
     training: TrainingOptions = field(default_factory=TrainingOptions)
+    edge_inputs: bool = False  # networks read the attributes of a node's edges beside its features, if edges have any
 
     def __post_init__(self) -> None:
         for entry in fields(self):

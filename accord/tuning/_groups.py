@@ -7,7 +7,7 @@ from functools import cached_property
 
 from torch_geometric.data import Data
 
-from accord.graphs import common_treatment, fit_treatment
+from accord.graphs import EdgeColumns, common_treatment, fit_treatment
 from accord.learning import PartOptions, TrainingRun
 from accord.learning.training import StateWeights
 from accord.methods import Recipe, Shape, SPNRecipe
@@ -16,7 +16,7 @@ from accord.tuning._space import SearchSpace, draw_edge, draw_node, draw_options
 from accord.tuning._trial import Group, Part
 
 WIDTH = 2  # settings of a group
-Context = tuple[str, int | None]  # features, graphs an update
+Context = tuple[str, int | None, bool]  # features, graphs an update, whether networks read edge attributes
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,18 +31,27 @@ class Problem:
     recipe: Recipe  # the first candidate, and what the search leaves as it is
     features: str  # the treatment of features of the first candidate
     weights: StateWeights | None = None  # of training labels; None where all count the same
+    edge_columns: EdgeColumns | None = None  # of recipes that read them
 
     @cached_property
-    def _runs(self) -> dict[str, TrainingRun]:
+    def _runs(self) -> dict[tuple[str, bool], TrainingRun]:
         return {}
 
-    def run(self, features: str) -> TrainingRun:
-        """The graphs with a treatment of features; graphs that were given treated keep theirs."""
-        if features not in self._runs:
+    def run(self, features: str, recipe: Recipe) -> TrainingRun:
+        """The graphs as networks of a recipe read them; graphs that were given treated keep their treatment."""
+        key = (features, recipe.edge_inputs)
+        if key not in self._runs:
             treatment = common_treatment(list(self.train)) or fit_treatment(features, list(self.train))
             train, held_out = ([treatment.apply(graph) for graph in part] for part in (self.train, self.validation))
-            self._runs[features] = TrainingRun(train, held_out, weights=self.weights)
-        return self._runs[features]
+            if self.edge_columns is not None and recipe.edge_inputs:
+                train, held_out = ([self.edge_columns.apply(graph) for graph in part] for part in (train, held_out))
+            self._runs[key] = TrainingRun(train, held_out, weights=self.weights)
+        return self._runs[key]
+
+    def shape_of(self, recipe: Recipe) -> Shape:
+        """The sizes that networks of a recipe have."""
+        columns = self.edge_columns if recipe.edge_inputs else None
+        return replace(self.shape, edge_columns=0 if columns is None else columns.count)
 
     @property
     def separate(self) -> bool:
@@ -86,8 +95,9 @@ class Draws:
 
         def draw(number: int, width: int) -> tuple[str, Sequence[Recipe]]:
             drawn = number - sum(place < number for place in first)  # draws before this one
-            features, batch_graphs = first.get(number, contexts[drawn % len(contexts)])
-            base = replace(self.base, training=replace(self.base.training, batch_graphs=batch_graphs))
+            features, batch_graphs, edge_inputs = first.get(number, contexts[drawn % len(contexts)])
+            training = replace(self.base.training, batch_graphs=batch_graphs)
+            base = replace(self.base, training=training, edge_inputs=edge_inputs)
             assert isinstance(base, SPNRecipe)
             if number not in first:
                 return features, draw_edge(base, self.space, drawn, width, self.seed)
@@ -104,8 +114,8 @@ class Draws:
 
     @property
     def own_context(self) -> Context:
-        """Features and batches of the first candidate."""
-        return self.problem.features, self.base.training.batch_graphs
+        """Features, batches and inputs of the first candidate."""
+        return self.problem.features, self.base.training.batch_graphs, self.base.edge_inputs
 
     def is_first(self, group: Group) -> bool:
         """Whether a group's edge network is that of the first candidate."""
@@ -123,8 +133,8 @@ class Draws:
 
 
 def context_of(group: Group) -> Context:
-    """Features and batches of a group."""
-    return group.features, group.recipes[0].training.batch_graphs
+    """Features, batches and inputs of a group."""
+    return group.features, group.recipes[0].training.batch_graphs, group.recipes[0].edge_inputs
 
 
 def _numbers(trials: int, width: int) -> list[tuple[int, tuple[int, ...]]]:

@@ -27,11 +27,15 @@ METHODS_WITH_PORTFOLIO = ("spn", "gnn", "smooth")
 
 @dataclass(frozen=True)
 class Portfolio:
-    """Candidates of the node network and of the edge network, and whether the edge network reads directions."""
+    """Candidates of the node network and of the edge network, and whether the edge network reads directions.
+
+    With `edge_inputs`, networks are tried with and without the attributes of a node's edges among their inputs.
+    """
 
     nodes: tuple[Candidate, ...]
     edges: tuple[Candidate, ...]
     symmetric: tuple[bool, ...] = (True,)
+    edge_inputs: bool = False
 
     @property
     def is_choice(self) -> bool:
@@ -40,7 +44,7 @@ class Portfolio:
 
     def trainings(self, recipe: Recipe) -> int:
         """How many networks are trained."""
-        count = len(self.nodes)
+        count = len(self.nodes) + (min(KEPT, len(self.nodes)) if self.edge_inputs else 0)
         return count + len(self.edges) + len(self.symmetric) - 1 if isinstance(recipe, PairRecipe) else count
 
 
@@ -51,16 +55,34 @@ class Fitted:
     model: FieldModel
     recipe: Recipe  # that of the winner
     table: list[dict[str, Any]]  # one row for each candidate: validation score, loss and seconds
+    run: TrainingRun  # with the inputs of the winner
+    shape: Shape  # likewise
 
 
-def fit_portfolio(portfolio: Portfolio, method: Method, run: TrainingRun, shape: Shape, replicas: Replicas) -> Fitted:
+def fit_portfolio(
+    portfolio: Portfolio,
+    method: Method,
+    run: TrainingRun,
+    shape: Shape,
+    replicas: Replicas,
+    plain: tuple[TrainingRun, Shape] | None = None,
+) -> Fitted:
     """Train the candidates and choose.
 
     Node networks are compared by their accuracy on validation nodes, which varies less than that of whole graphs, and
     by likelihood where accuracies are within a standard error of the best; edge networks by the likelihood of
     validation pairs. The best of both are combined in pairs and compared at the level asked for in the same way.
+
+    Args:
+        portfolio: the candidates.
+        method: what is fitted, with the recipe that gives everything else.
+        run: graphs, checkpoint folder and callback.
+        shape: sizes that the data fix.
+        replicas: seeds and tasks.
+        plain: where `run` and `shape` have edge columns: both without them. The best node network is trained without
+            them too, and if that is better, the next one.
     """
-    recipe, level = method.recipe, method.level
+    recipe, level = replace(method.recipe, edge_inputs=method.recipe.edge_inputs or plain is not None), method.level
     stages = _Stages(run, recipe.training.max_epochs)
     nodes = []
     for candidate in portfolio.nodes:
@@ -68,10 +90,20 @@ def fit_portfolio(portfolio: Portfolio, method: Method, run: TrainingRun, shape:
         part = train_node_part(tried, stages.next(f"node-{tried.encoder.kind}"), shape, replicas, NODE_LEVEL)
         nodes.append((tried, part))
     table = [_row("node", tried.encoder.kind, part) for tried, part in nodes]
+    if plain is not None:
+        found = _without_edge_columns(nodes, *plain, stages, replicas)
+        table += [_row("node", f"{tried.encoder.kind}, without edge attributes", part) for tried, part in found]
+        nodes = _best_nodes([*nodes, *found], run)
+        recipe = replace(recipe, edge_inputs=nodes[0][0].edge_inputs)
+        nodes = [one for one in nodes if one[0].edge_inputs == recipe.edge_inputs]
+        if not recipe.edge_inputs:
+            run, shape = plain
+        stages.run = run
     nodes = _best_nodes(nodes, run)
     if not isinstance(recipe, SPNRecipe):
         winner, node = nodes[0]
-        return Fitted(_finish(method, winner, node, run, shape, replicas), winner, table)
+        stage = f"node-{winner.encoder.kind}" + ("-plain" if plain is not None and not winner.edge_inputs else "")
+        return Fitted(_finish(method, winner, node, run, stage, shape, replicas), winner, table, run, shape)
     edges = _train_edges(portfolio, recipe, stages, shape, replicas)
     for edge_recipe, edge in edges:
         direction = "" if edge_recipe.scorer.symmetric else ", directed"
@@ -91,7 +123,39 @@ def fit_portfolio(portfolio: Portfolio, method: Method, run: TrainingRun, shape:
     if winner.refinement is not None:
         refine(model, winner, level, run, replicas)
         model.validated = measure(model, run, replicas.pooled(method.ensemble), level)
-    return Fitted(model, winner, table)
+    return Fitted(model, winner, table, run, shape)
+
+
+def _without_edge_columns(
+    nodes: list[tuple[Recipe, TrainedPart]], run: TrainingRun, shape: Shape, stages: "_Stages", replicas: Replicas
+) -> list[tuple[Recipe, TrainedPart]]:
+    """The best node networks again, without edge columns: the first, and the next ones while that is better.
+
+    Args:
+        nodes: networks with edge columns.
+        run: graphs without them.
+        shape: likewise.
+        stages: of the whole portfolio.
+        replicas: seeds and tasks.
+    """
+    found: list[tuple[Recipe, TrainedPart]] = []
+    for recipe, part in _by_accuracy(nodes)[:KEPT]:
+        tried = replace(recipe, edge_inputs=False)
+        stage = stages.next(f"node-{recipe.encoder.kind}-plain")
+        again = replace(stage, train=run.train, validation=run.validation)
+        found.append((tried, train_node_part(tried, again, shape, replicas, NODE_LEVEL)))
+        if _best_nodes([(recipe, part), found[-1]], run)[0][0].edge_inputs:
+            break
+    return found
+
+
+def _by_accuracy(nodes: list[tuple[Recipe, TrainedPart]]) -> list[tuple[Recipe, TrainedPart]]:
+    """Networks in order of their accuracy on validation nodes, the best first; the loss breaks ties."""
+
+    def rank(one: tuple[Recipe, TrainedPart]) -> tuple[float, float]:
+        return float(one[1].score.double().nanmean()), -float(one[1].loss.double().nanmean())
+
+    return sorted(nodes, key=rank, reverse=True)
 
 
 def _row(network: str, kind: str, part: TrainedPart) -> dict[str, Any]:
@@ -100,12 +164,12 @@ def _row(network: str, kind: str, part: TrainedPart) -> dict[str, Any]:
 
 
 def _finish(
-    method: Method, recipe: Recipe, node: TrainedPart, run: TrainingRun, shape: Shape, replicas: Replicas
+    method: Method, recipe: Recipe, node: TrainedPart, run: TrainingRun, stage: str, shape: Shape, replicas: Replicas
 ) -> FieldModel:
-    """The model of a method that has a node network only."""
+    """The model of a method that has a node network only, which was trained in a stage of that name."""
     own = type(method)(recipe, method.level, method.ensemble)
     if method.name != GNN.name:  # it chooses more than the network
-        return own.fit(run.stage(f"node-{recipe.encoder.kind}"), shape, replicas)
+        return own.fit(run.stage(stage), shape, replicas)
     assert isinstance(own, GNN)
     model = own.build(shape, replicas)
     model.parts["node"], model.history, model.kept = node.part, node.history, {"node": node.kept}

@@ -182,8 +182,8 @@ class _Search:
                 return []
             folder = self._folder(group)
             found = run_trials(
-                replace(self.problem.run(group.features), folder=folder),
-                self.problem.shape,
+                replace(self.problem.run(group.features, group.recipes[0]), folder=folder),
+                self.problem.shape_of(group.recipes[0]),
                 group,
                 self.problem.level,
                 self.seeds,
@@ -224,7 +224,8 @@ class _Search:
         """Scores [seeds x tasks, nodes, states] of the network of a node trial on the validation graphs."""
         if number not in self.node_scores:
             trained = self._trained("node", number)
-            run = self.problem.run(self.groups["node", number].features)
+            group = self.groups["node", number]
+            run = self.problem.run(group.features, group.recipes[0])
             replicas = Replicas(tuple(self.seeds), self.problem.shape.num_tasks)
             held_out, _ = validation_batch(run, replicas, next(trained.part.parameters()).device)
             with torch.no_grad():
@@ -234,9 +235,10 @@ class _Search:
     def _trained(self, part: str, number: int) -> TrainedPart:
         """The network of a trial, from its group's checkpoint."""
         group, problem = self.groups[part, number], self.problem
-        run = replace(problem.run(group.features), folder=self._folder(group))
+        run = replace(problem.run(group.features, group.recipes[0]), folder=self._folder(group))
         epochs = max(own.epochs for (kind, n), own in self.last.items() if kind == part and n in group.numbers)
-        return train_member(run, problem.shape, group, number, problem.level, self.seeds, epochs)
+        shape = problem.shape_of(group.recipes[0])
+        return train_member(run, shape, group, number, problem.level, self.seeds, epochs)
 
     def _judge_pair(self, node: int, edge: int, needed: bool) -> TrialResult | None:
         """The SPN of two trained networks; None if the time is over and it is not needed."""
@@ -253,8 +255,9 @@ class _Search:
                 return None
             began, problem = perf_counter(), self.problem
             parts = [self._trained(own.part, own.number) for own in ours]
-            run, coarse = problem.run(asked.features), replace(recipe, grid=coarse_grid(recipe.grid))
-            score, loss = judge_pair(coarse, parts[0], parts[1], run, problem.shape, self.seeds, problem.level)
+            run, shape = problem.run(asked.features, recipe), problem.shape_of(recipe)
+            coarse = replace(recipe, grid=coarse_grid(recipe.grid))
+            score, loss = judge_pair(coarse, parts[0], parts[1], run, shape, self.seeds, problem.level)
             seconds = round(perf_counter() - began, 3)
             result = self.store.add(replace(asked, score=score, loss=loss, seconds=seconds))
         self._keep(result)
@@ -296,7 +299,7 @@ def _identity(draws: Draws, budget: SearchBudget) -> dict[str, Any]:
             "train": fingerprint_graphs(list(problem.train)),
             "validation": fingerprint_graphs(list(problem.validation)),
         },
-        "shape": vars(problem.shape),
+        "shape": {name: value for name, value in vars(problem.shape).items() if name != "edge_columns"},
         "level": problem.level,
         "method": problem.method,
         "features": problem.features,

@@ -43,14 +43,16 @@ class SearchSpace:
     batch_graphs: tuple[int | None, ...] = (None,)
     symmetric: tuple[bool, ...] = (True,)
     hidden: tuple[int, ...] = HIDDEN
+    edge_inputs: tuple[bool, ...] = (False,)  # whether networks read edge attributes, see `Recipe.edge_inputs`
 
     def to_config(self) -> dict[str, Any]:
-        """The space as JSON values."""
+        """The space as JSON values; `edge_inputs` only where there is a choice, as in earlier versions."""
         names = {
             name: [entry.to_config() if isinstance(entry, EncoderSpec) else entry for entry in getattr(self, name)]
             for name in ("encoders", "edge_encoders")
         }
-        return {entry.name: list(getattr(self, entry.name)) for entry in fields(self)} | names
+        config = {entry.name: list(getattr(self, entry.name)) for entry in fields(self)} | names
+        return config if len(self.edge_inputs) > 1 else {name: v for name, v in config.items() if name != "edge_inputs"}
 
 
 def space_for(
@@ -112,7 +114,10 @@ def draw_node(base: Recipe, space: SearchSpace, number: int, width: int, seed: i
     training = replace(base.training, batch_graphs=rng.choice(space.batch_graphs))
     drawn = replace(base, encoder=draw_encoder(kind, rng, space.hidden), training=training)
     options = draw_options(rng, width)
-    return rng.choice(space.features), [replace(drawn, node=own) for own in options]
+    features = rng.choice(space.features)
+    if len(space.edge_inputs) > 1:
+        drawn = replace(drawn, edge_inputs=rng.choice(space.edge_inputs))
+    return features, [replace(drawn, node=own) for own in options]
 
 
 def draw_edge(base: PairRecipe, space: SearchSpace, number: int, width: int, seed: int) -> list[PairRecipe]:

@@ -66,7 +66,7 @@ def table_cells(row: Mapping[str, Any]) -> list[str]:
     return [
         row["trial"],
         ", ".join(named),
-        row["features"],
+        row["features"] + (" + edges" if recipe.get("edge_inputs") else ""),
         "all" if batch is None else str(batch),
         f"{options['learning_rate']:g}",
         f"{options['weight_decay']:g}",

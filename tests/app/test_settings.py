@@ -114,3 +114,7 @@ def test_numbers_by_state_are_read_by_name_or_place():
     assert by_state("1,20", None, "x") == [1.0, 20.0]
     assert by_state("a=b=2", ["a=b"], "x") == {"a=b": 2.0}
     assert threshold("0.3", None) == 0.3 and class_weight("balanced", None) == "balanced"
+
+
+def test_a_field_that_is_written_only_where_it_is_set_can_be_set():
+    assert override_recipe(preset_recipe("accord", "mlp"), {"edge_inputs": True}).edge_inputs

@@ -1,7 +1,8 @@
 """Write recipes that `accord tune` found into the table of preset `accord`.
 
-    accord tune cora* --encoder gcn --trials 80 --seeds 3 --run runs/cora-gcn
+    accord tune cora* --encoder gcn --trials 80 --seeds 3 --search-only --run runs/cora-gcn
     python benchmarks/promote_recipes.py cora* gcn runs/cora-gcn/search/recipe.json
+    python benchmarks/promote_recipes.py cora* gcn runs/cora-gcn/search/recipe.json --table other.json
 
 The table keeps the networks and how they are trained. The features must be those of the preset, because all encoders of
 a benchmark share them.
@@ -38,13 +39,15 @@ def promote(table: dict, benchmark: str, encoder: str, file: Path) -> dict:
 
 
 def main() -> None:
-    """Change the table in place."""
+    """Change a table in place; a table that does not exist starts as a copy of the preset's."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("benchmark")
     parser.add_argument("encoder")
     parser.add_argument("file", type=Path)
+    parser.add_argument("--table", type=Path, default=TABLE, help="another table, to look at first")
     args = parser.parse_args()
-    write_json(TABLE, promote(json.loads(TABLE.read_text()), args.benchmark, args.encoder, args.file))
+    before = args.table if args.table.is_file() else TABLE
+    write_json(args.table, promote(json.loads(before.read_text()), args.benchmark, args.encoder, args.file))
 
 
 if __name__ == "__main__":

@@ -190,6 +190,9 @@ def tune(
     class_weight: options.ClassWeightOption = None,
     ensemble: options.EnsembleOption = None,
     refit: options.RefitOption = None,
+    search_only: Annotated[
+        bool, typer.Option("--search-only", help="Write the recipe and stop: no test label is read.")
+    ] = False,
     accelerator: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
 ) -> None:
     """Search settings on validation data and train the best. The same command, given again, continues a search."""
@@ -212,13 +215,15 @@ def tune(
         "ensemble": ensemble,
         "refit": refit,
     }
-    budget = SearchBudget(trials=trials, minutes=minutes, seeds=seeds, max_epochs=max_epochs)
+    limits: dict[str, Any] = {"trials": trials, "minutes": minutes, "seeds": seeds, "max_epochs": max_epochs}
+    budget = SearchBudget(**limits, train_winner=not search_only)
     loaded = load_data(data, seed)
     folder = run or Path("runs") / f"{loaded.name.rstrip('*')}-tuned"
     fixed = [name for name in ("encoder", "edge_encoder") if flags[name] is not None]
     finished = tune_run(loaded, read_settings(None, flags), budget, folder, messages(), fixed)
     show_search(finished, output())
-    show_run(finished, output())
+    if not search_only:
+        show_run(finished, output())
 
 
 @app.command()

@@ -71,7 +71,9 @@ def search_settings(
     features = treated.name if treated is not None else model.resolve_features(train)
     is_open = treated is None and model.features == "auto" and model.benchmark is None
     symmetric = model.symmetric if isinstance(model.symmetric, bool) else None
-    space = space_for(train, encoder, edge_encoder, None if is_open else features, symmetric)
+    space = space_for(
+        train, encoder, edge_encoder, None if is_open else features, symmetric, model.benchmark is not None
+    )
     recipe = model.resolve_recipe(train)
     if symmetric is not None:
         recipe = with_direction(recipe, Portfolio((), (), (symmetric,)))

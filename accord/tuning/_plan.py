@@ -11,6 +11,7 @@ EVALUATED_UPDATES = 5  # between evaluations, at least one epoch
 CHECKPOINT_EPOCHS = 50
 FIRST_SEED = 101  # trials do not have the seed that the winner is trained with
 SECONDS = 60.0  # of a minute
+SEARCH_SHARE = 0.75  # of the time that a search takes where the winner is trained after it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,8 @@ class SearchBudget:
         updates: of a whole training.
         epochs: of a whole training at least, where an epoch has several updates.
         max_epochs: epochs of a whole training; replaces `updates` and `epochs`.
+        train_winner: whether the winner is trained within the time. If not, the search takes all of it, and the
+            winner's recipe has the epochs of a whole training.
     """
 
     trials: int = 30
@@ -33,6 +36,7 @@ class SearchBudget:
     updates: int = 300
     epochs: int = 30
     max_epochs: int | None = None
+    train_winner: bool = True
 
     def __post_init__(self) -> None:
         for name in ("trials", "seeds", "updates", "epochs"):
@@ -54,7 +58,8 @@ class SearchBudget:
         return math.ceil(max(needed, RUNGS[rung] * self.epochs if batch_graphs else 0.0))
 
     def deadline(self, share: float) -> float:
-        """Seconds after which a share of the time is over."""
+        """Seconds after which a share of the time is over; without a winner to train, its time is divided too."""
+        share = share if self.train_winner else min(1.0, share / SEARCH_SHARE)
         return math.inf if self.minutes is None else SECONDS * self.minutes * share
 
 

@@ -20,14 +20,14 @@ from accord.methods import Recipe, SPNRecipe, recipe_from_config
 from accord.tuning._groups import Draws, Problem, context_of
 from accord.tuning._halving import Rank, successive_halving
 from accord.tuning._parts import TrainedPart, validation_batch
-from accord.tuning._plan import RUNGS, SearchBudget
+from accord.tuning._plan import RUNGS, SEARCH_SHARE, SearchBudget
 from accord.tuning._space import SearchSpace
 from accord.tuning._store import TrialStore
 from accord.tuning._trial import Group, Part, TrialResult, judge_pair, plain_recipe, run_trials, train_member
 
 NODE_SHARE = 0.6  # of the trials; the rest are for edge networks
 # Shares of the time at which the phases end; what remains is for the training of the winner.
-NODES_END, EDGES_END, PAIRS_END = 0.35, 0.7, 0.75
+NODES_END, EDGES_END, PAIRS_END = 0.35, 0.7, SEARCH_SHARE
 FIRST_RUNG_SHARE = 0.5  # of the time of a phase
 BEST_NODES, BEST_EDGES = 3, 3  # networks that are combined
 CONTEXTS = 2  # features and batches of the best node networks, on which edge networks are tried
@@ -138,7 +138,7 @@ class _Search:
     def winner_epochs(self, winner: TrialResult) -> int:
         """Epochs of the winner's training: a whole training, or what the time allows, but not less than its trial."""
         full = self.budget.epochs_of(len(RUNGS) - 1, len(self.problem.train), winner.recipe["training"]["batch_graphs"])
-        if self.budget.minutes is None:
+        if self.budget.minutes is None or not self.budget.train_winner:
             return full
         parts, remaining = [(winner.part, winner.number)], self.budget.deadline(1.0) - self.store.seconds
         if winner.part == PAIR:

@@ -29,7 +29,7 @@ EDGE_ENCODERS = ("mlp", "sage", "gcn", "gcnii")
 RATES = (5e-4, 1e-3, 3e-3, 1e-2)
 DECAYS = (0.0, 1e-5, 1e-4, 5e-4, 2e-3, 1e-2)
 HIDDEN = (64, 128, 256)
-WIDE = (32, *HIDDEN, 512)  # where a single encoder leaves time for it
+WIDE = (32, *HIDDEN, 512)  # of benchmarks, whose recipes are used many times, and where one encoder leaves time for it
 SMALL_BATCHES = (8, 32)  # graphs an update, where there are at least twice as many
 
 
@@ -61,6 +61,7 @@ def space_for(
     edge_encoder: str | EncoderSpec | None = None,
     features: str | None = None,
     symmetric: bool | None = None,
+    wide: bool = False,
 ) -> SearchSpace:
     """The space for training graphs.
 
@@ -70,6 +71,7 @@ def space_for(
         edge_encoder: the only encoder of edge networks; None leaves it open.
         features: the only treatment of features; None leaves it open.
         symmetric: whether the scorer ignores the direction of edges; None leaves it open where edges have one.
+        wide: try larger and smaller networks too, also where several encoders are tried.
     """
     encoder, edge_encoder = (_named(one) for one in (encoder, edge_encoder))
     edges: tuple[str | EncoderSpec, ...] = EDGE_ENCODERS
@@ -87,7 +89,7 @@ def space_for(
         features=treatments if features is None else (features,),
         batch_graphs=(None, *(size for size in SMALL_BATCHES if len(train) >= 2 * size)),
         symmetric=((True, False) if directed else (True,)) if symmetric is None else (symmetric,),
-        hidden=HIDDEN if encoder is None else WIDE,
+        hidden=WIDE if wide or encoder is not None else HIDDEN,
     )
 
 

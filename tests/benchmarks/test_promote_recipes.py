@@ -41,3 +41,17 @@ def test_other_features_are_refused(script, tmp_path):
     write_recipe(tmp_path / "recipe.json", TunedRecipe("spn", "standardised", recipe))
     with pytest.raises(SystemExit, match="raw features are needed"):
         script.promote({}, "cora*", "gcn", tmp_path / "recipe.json")
+
+
+def test_another_table_starts_as_a_copy_and_the_preset_stays(script, tmp_path, monkeypatch):
+    committed = script.TABLE.read_text()
+    recipe = replace(preset_recipe("accord", "gcn", benchmark="cora*"), node=PartOptions(learning_rate=0.123))
+    write_recipe(tmp_path / "recipe.json", TunedRecipe("spn", "raw", recipe))
+    table = tmp_path / "table.json"
+    for encoder, benchmark in (("gcn", "cora*"), ("gcn", "citeseer*")):
+        given = ["promote", benchmark, encoder, str(tmp_path / "recipe.json"), "--table", str(table)]
+        monkeypatch.setattr("sys.argv", given)
+        script.main()
+    found = json.loads(table.read_text())
+    assert [found["gcn"][name]["node"]["learning_rate"] for name in ("cora*", "citeseer*")] == [0.123, 0.123]
+    assert found["gat"] == json.loads(committed)["gat"] and script.TABLE.read_text() == committed

@@ -171,7 +171,9 @@ def test_the_time_that_remains_shortens_the_winners_training():
         for result in (replace(first, seconds=10.0), replace(second, seconds=20.0)):
             running._keep(running.store.add(result))
         assert running.winner_epochs(second) == 30, "a second an epoch, 30 seconds remain"
-        running.budget = replace(running.budget, minutes=1.5)
+        running.budget = replace(running.budget, train_winner=False)
+        assert running.winner_epochs(second) == 90, "no time is needed for it"
+        running.budget = replace(running.budget, minutes=1.5, train_winner=True)
         assert running.winner_epochs(second) == 60
         running.budget = replace(running.budget, minutes=5.0)
         assert running.winner_epochs(second) == 90, "a whole training"
@@ -194,3 +196,8 @@ def test_graphs_without_edges_have_no_direction():
 def test_impossible_budgets_are_refused(wrong):
     with pytest.raises(OptionError, match=next(iter(wrong))):
         SearchBudget(**wrong)
+
+
+def test_without_a_winner_to_train_the_search_takes_all_of_the_time():
+    both = [SearchBudget(minutes=2.0, train_winner=own) for own in (True, False)]
+    assert [own.deadline(0.75) for own in both] == [90.0, 120.0] and both[1].deadline(0.35) == pytest.approx(56.0)

@@ -45,12 +45,12 @@ def tune_run(
 ) -> Run:
     """Search in a run folder, or continue a search that was stopped, then train the winner there like `accord fit`.
 
-    Test graphs are read once, at the end of the winner's training.
+    Test labels are read once, at the end of the winner's training.
 
     Args:
         data: the graphs.
         settings: of the model; what is left at its default is searched.
-        budget: when the search ends.
+        budget: when the search ends, and whether the winner is trained; otherwise the run has no model.
         path: the run folder; the search has a folder inside it.
         console: for messages.
         fixed: settings that stay as they are even if that is their default: "encoder", "edge_encoder".
@@ -59,6 +59,8 @@ def tune_run(
     check_place(path)
     with locked(path):
         found = _search(model, data, budget, path, console, fixed)
+        if not budget.train_winner:
+            return Run(path, {})
         chosen = replace(
             settings,
             method=found.method,

@@ -105,3 +105,14 @@ def test_other_files_are_no_recipes(data_folder, tmp_path):
         with pytest.raises(InputError, match="wrong.json|recipe"):
             read_recipe(wrong)
     assert "impossible" not in refused("tune", data_folder, "--run", tmp_path / "x", "--trials", "0")
+
+
+def test_a_search_alone_writes_the_recipe_and_no_model(data_folder, tmp_path):
+    run = tmp_path / "run"
+    few = ["--trials", "2", "--max-epochs", "3", *QUICK[4:]]
+    result = call("tune", data_folder, "--run", run, *few, "--search-only")
+    assert result.exit_code == 0 and "Recipe:" in result.output and "Report:" not in result.output
+    recipe = read_recipe(run / "search" / "recipe.json")
+    assert not (run / "model.json").exists() and not (run / "results.json").exists()
+    assert call("tune", data_folder, "--run", run, *few).exit_code == 0
+    assert NodeClassifier.load(run).recipe_.encoder == recipe.recipe.encoder, "the winner is trained without a search"

@@ -105,6 +105,16 @@ def _have_attributes(graphs: Sequence[Data]) -> bool:
     return any(graph.edge_attr is not None and graph.edge_attr.numel() for graph in graphs)
 
 
+def with_networks(recipe: Recipe, portfolio: Portfolio) -> Recipe:
+    """The recipe with the first networks of a portfolio."""
+    node = portfolio.nodes[0]
+    recipe = replace(recipe, encoder=node.encoder, node=node.options)
+    if not isinstance(recipe, PairRecipe):
+        return recipe
+    edge = portfolio.edges[0]
+    return replace(recipe, edge_encoder=edge.encoder, edge=edge.options)
+
+
 def with_direction(recipe: Recipe, portfolio: Portfolio) -> Recipe:
     """The recipe with the one choice of direction that a portfolio leaves."""
     if not isinstance(recipe, PairRecipe) or recipe.scorer.symmetric == portfolio.symmetric[0]:

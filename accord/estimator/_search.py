@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from torch_geometric.data import Data
 
-from accord.estimator._automatic import edge_columns_for, is_own_data, with_direction
+from accord.estimator._automatic import (
+    edge_columns_for,
+    is_own_data,
+    portfolio_for,
+    with_direction,
+    with_networks,
+)
 from accord.estimator._weights import state_weights
 from accord.graphs import common_treatment
 from accord.learning.training import usual_torch
@@ -84,7 +90,20 @@ def search_settings(
     if recipe.edge_inputs:
         columns = edge_columns_for(recipe, Portfolio((), ()), model.symmetric, train, model.shape_.edge_attributes)
     weights = state_weights(model.class_weight, train, model.shape_, model.label_names_)
-    problem = Problem(train, validation, model.shape_, model.level, model.method, recipe, features, weights, columns)
+    own = portfolio_for(recipe, parameters, train)  # the networks that `fit` would try come first
+    problem = Problem(
+        train,
+        validation,
+        model.shape_,
+        model.level,
+        model.method,
+        with_networks(recipe, own),
+        features,
+        weights,
+        columns,
+        own.nodes[1:],
+        own.edges[1:],
+    )
     if budget is None:
         budget = SearchBudget(trials=model.search or 1, max_epochs=model.max_epochs)
     place = None if folder is None else folder / SEARCH_FOLDER

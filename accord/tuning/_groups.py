@@ -11,6 +11,7 @@ from accord.graphs import EdgeColumns, common_treatment, fit_treatment
 from accord.learning import PartOptions, TrainingRun
 from accord.learning.training import StateWeights
 from accord.methods import Recipe, Shape, SPNRecipe
+from accord.tuning._candidates import Candidate
 from accord.tuning._plan import for_search
 from accord.tuning._space import SearchSpace, draw_edge, draw_node, draw_options, draw_whole
 from accord.tuning._trial import Group, Part
@@ -32,6 +33,8 @@ class Problem:
     features: str  # the treatment of features of the first candidate
     weights: StateWeights | None = None  # of training labels; None where all count the same
     edge_columns: EdgeColumns | None = None  # of recipes that read them
+    nodes: tuple[Candidate, ...] = ()  # networks that are tried after the first candidate's and before drawn ones
+    edges: tuple[Candidate, ...] = ()
 
     @cached_property
     def _runs(self) -> dict[tuple[str, bool], TrainingRun]:
@@ -63,7 +66,7 @@ class Problem:
 class Draws:
     """Draws the groups of a search; every draw depends on the seed and its number alone.
 
-    The first group of each part is the network that the search starts from, once as it is and once with another rate.
+    The first groups of each part are networks that the search is given, each once as it is and once with another rate.
     """
 
     problem: Problem
@@ -77,32 +80,40 @@ class Draws:
 
     def nodes(self, trials: int) -> list[Group]:
         """Groups of node networks."""
+        given = [Candidate(self.base.encoder, self.base.node), *self.problem.nodes]
 
         def draw(number: int, width: int) -> tuple[str, Sequence[Recipe]]:
-            if number:
-                return draw_node(self.base, self.space, number - 1, width, self.seed)
-            others = self._other_options("node", width - 1, self.base.node.label_smoothing)
-            return self.problem.features, [self.base, *(replace(self.base, node=own) for own in others)]
+            if number >= len(given):
+                return draw_node(self.base, self.space, number - len(given), width, self.seed)
+            first = replace(self.base, encoder=given[number].encoder, node=given[number].options)
+            others = self._other_options(f"node {number}", width - 1, first.node.label_smoothing)
+            return self.problem.features, [first, *(replace(first, node=own) for own in others)]
 
         return [self._group("node", numbers, *draw(place, len(numbers))) for place, numbers in _numbers(trials, WIDTH)]
 
     def edges(self, trials: int, contexts: Sequence[Context]) -> list[Group]:
         """Groups of edge networks, on the features and batches of good node networks, which take turns.
 
-        The first candidate's edge network is tried in the best context and, after the first draw, in its own.
+        Given networks are tried in the best context, the first candidate's in its own too.
         """
-        first = {0: contexts[0]} | ({2: self.own_context} if self.own_context != contexts[0] else {})
+        assert isinstance(self.base, SPNRecipe)
+        first = Candidate(self.base.edge_encoder, self.base.edge)
+        given = [(own, contexts[0]) for own in (first, *self.problem.edges)]
+        if self.own_context != contexts[0]:
+            given.insert(1, (first, self.own_context))
 
         def draw(number: int, width: int) -> tuple[str, Sequence[Recipe]]:
-            drawn = number - sum(place < number for place in first)  # draws before this one
-            features, batch_graphs, edge_inputs = first.get(number, contexts[drawn % len(contexts)])
+            drawn = number - len(given)
+            features, batch_graphs, edge_inputs = given[number][1] if drawn < 0 else contexts[drawn % len(contexts)]
             training = replace(self.base.training, batch_graphs=batch_graphs)
             base = replace(self.base, training=training, edge_inputs=edge_inputs)
             assert isinstance(base, SPNRecipe)
-            if number not in first:
+            if drawn >= 0:
                 return features, draw_edge(base, self.space, drawn, width, self.seed)
+            own = given[number][0]
+            base = replace(base, edge_encoder=own.encoder, edge=own.options)
             others = self._other_options(f"edge {number}", width - 1, base.edge.label_smoothing)
-            return features, [base, *(replace(base, edge=own) for own in others)]
+            return features, [base, *(replace(base, edge=other) for other in others)]
 
         return [self._group("edge", numbers, *draw(place, len(numbers))) for place, numbers in _numbers(trials, WIDTH)]
 

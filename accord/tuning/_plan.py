@@ -33,7 +33,7 @@ class SearchBudget:
     trials: int = 30
     minutes: float | None = None
     seeds: int = 1
-    updates: int = 300
+    updates: int = 900
     epochs: int = 30
     max_epochs: int | None = None
     train_winner: bool = True

@@ -23,12 +23,12 @@ def fit_schedule(training: TrainingOptions, graphs: Sequence[Data], max_epochs: 
     nodes = sum(int(graph.num_nodes or 0) for graph in graphs) / len(graphs)
     batch = min(max(math.ceil(BATCH_NODES / max(nodes, 1)), 1), MAX_BATCH)
     updates = math.ceil(len(graphs) / batch)  # in an epoch
+    return pace(replace(training, batch_graphs=batch if updates > 1 else None), updates, max_epochs)
+
+
+def pace(training: TrainingOptions, updates: int, max_epochs: int | None = None) -> TrainingOptions:
+    """The options with epochs, evaluations and patience for so many updates in an epoch."""
     epochs = math.ceil(MAX_UPDATES / updates) if max_epochs is None else max_epochs
     every = max(1, min(round(EVALUATE_EVERY / updates), epochs // 3))
-    return replace(
-        training,
-        batch_graphs=batch if updates > 1 else None,
-        max_epochs=epochs,
-        evaluate_every=every,
-        patience=max(3, math.ceil(PATIENCE / (updates * every))),
-    )
+    patience = max(3, math.ceil(PATIENCE / (updates * every)))
+    return replace(training, max_epochs=epochs, evaluate_every=every, patience=patience)

@@ -15,12 +15,13 @@ import torch
 from torch import Tensor
 
 from accord.graphs import fingerprint_graphs
-from accord.learning import CombinationGrid, Replicas
+from accord.learning import CombinationGrid, Replicas, TrainingOptions
 from accord.methods import Recipe, SPNRecipe, recipe_from_config
 from accord.tuning._groups import Draws, Problem, context_of
 from accord.tuning._halving import Rank, successive_halving
 from accord.tuning._parts import TrainedPart, validation_batch
-from accord.tuning._plan import RUNGS, SEARCH_SHARE, SearchBudget
+from accord.tuning._plan import RUNGS, SEARCH_SHARE, SearchBudget, updates_per_epoch
+from accord.tuning._schedule import pace
 from accord.tuning._space import SearchSpace
 from accord.tuning._store import TrialStore
 from accord.tuning._trial import Group, Part, TrialResult, judge_pair, plain_recipe, run_trials, train_member
@@ -76,11 +77,7 @@ def search(
         winner = running.search_alone("node" if problem.method in ("gnn", "smooth") else "whole")
     running.store.remove_checkpoints()
     recipe = recipe_from_config(winner.recipe)
-    training = replace(
-        recipe.training,
-        max_epochs=running.winner_epochs(winner),
-        checkpoint_every=problem.recipe.training.checkpoint_every,
-    )
+    training = running.winner_training(winner, recipe.training)
     results = sorted(running.results.values(), key=lambda own: (own.at, own.part, own.number, own.rung))
     return SearchResult(problem.method, winner.features, replace(recipe, training=training), results)
 
@@ -135,11 +132,17 @@ class _Search:
         found = [self._judge_pair(*pair, needed=pair in needed) for pair in dict.fromkeys([*needed, *pairs])]
         return max((result for result in found if result is not None), key=lambda result: result.rank)
 
-    def winner_epochs(self, winner: TrialResult) -> int:
-        """Epochs of the winner's training: a whole training, or what the time allows, but not less than its trial."""
-        full = self.budget.epochs_of(len(RUNGS) - 1, len(self.problem.train), winner.recipe["training"]["batch_graphs"])
+    def winner_training(self, winner: TrialResult, training: TrainingOptions) -> TrainingOptions:
+        """How long the winner trains: as `fit` does, or what the time allows, but not less than its trial."""
+        started, graphs = self.problem.recipe.training, len(self.problem.train)
+        training = replace(training, checkpoint_every=started.checkpoint_every)
+        if started.patience is not None and self.budget.max_epochs is None:
+            training = pace(training, updates_per_epoch(graphs, training.batch_graphs))
+        else:
+            full = self.budget.epochs_of(len(RUNGS) - 1, graphs, training.batch_graphs)
+            training = replace(training, max_epochs=full)
         if self.budget.minutes is None or not self.budget.train_winner:
-            return full
+            return training
         parts, remaining = [(winner.part, winner.number)], self.budget.deadline(1.0) - self.store.seconds
         if winner.part == PAIR:
             parts = list(zip(("node", "edge"), divmod(winner.number, PAIR_STRIDE), strict=True))
@@ -150,7 +153,8 @@ class _Search:
             rungs = sorted((own.epochs, own.seconds) for own in self.results.values() if (own.part, own.number) == part)
             before = [0, *(epochs for epochs, _ in rungs)]
             each += max(seconds / max(end - start, 1) for (end, seconds), start in zip(rungs, before, strict=False))
-        return min(full, max(winner.epochs, int(remaining / max(each, 1e-9))))
+        allowed = max(winner.epochs, int(remaining / max(each, 1e-9)))
+        return replace(training, max_epochs=min(training.max_epochs, allowed))
 
     # Halving
 

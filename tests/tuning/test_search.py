@@ -15,7 +15,9 @@ from accord.errors import InputError, OptionError
 from accord.learning import PartOptions, TrainingOptions
 from accord.learning.training import Trainer
 from accord.methods import METHODS, Shape, preset_recipe
-from accord.tuning import Problem, SearchBudget, SearchSpace, markdown_table, search, space_for, trial_rows
+from accord.tuning import Candidate, Problem, SearchBudget, SearchSpace, markdown_table, search, space_for, trial_rows
+from accord.tuning._groups import Draws
+from accord.tuning._schedule import pace
 from accord.tuning._search import _asked, _Search, coarse_grid
 from accord.tuning._space import draw_edge
 from accord.tuning._store import CHECKPOINTS, TRIALS, TrialStore
@@ -170,13 +172,37 @@ def test_the_time_that_remains_shortens_the_winners_training():
         first, second = (_asked("node", 0, rung, epochs, "raw", problem.recipe) for rung, epochs in enumerate((10, 30)))
         for result in (replace(first, seconds=10.0), replace(second, seconds=20.0)):
             running._keep(running.store.add(result))
-        assert running.winner_epochs(second) == 30, "a second an epoch, 30 seconds remain"
+
+        def epochs():
+            return running.winner_training(second, problem.recipe.training).max_epochs
+
+        assert epochs() == 30, "a second an epoch, 30 seconds remain"
         running.budget = replace(running.budget, train_winner=False)
-        assert running.winner_epochs(second) == 90, "no time is needed for it"
+        assert epochs() == 90, "no time is needed for it"
         running.budget = replace(running.budget, minutes=1.5, train_winner=True)
-        assert running.winner_epochs(second) == 60
+        assert epochs() == 60
         running.budget = replace(running.budget, minutes=5.0)
-        assert running.winner_epochs(second) == 90, "a whole training"
+        assert epochs() == 90, "a whole training"
+
+
+def test_the_winner_trains_with_patience_where_fit_would():
+    problem = made_problem("gnn")
+    recipe = replace(problem.recipe, training=pace(problem.recipe.training, 1))
+    problem = replace(problem, recipe=recipe)
+    found = search(problem, SPACE, SearchBudget(trials=2, updates=9))
+    assert found.recipe.training.patience == recipe.training.patience
+    assert found.recipe.training.max_epochs == recipe.training.max_epochs
+
+
+def test_given_networks_come_before_drawn_ones():
+    problem = made_problem()
+    own = (Candidate(MLP(hidden=7)), Candidate(GCN(hidden=9)))
+    draws = Draws(replace(problem, nodes=own, edges=own[:1]), SPACE, 0)
+    nodes = [group.recipes[0].encoder for group in draws.nodes(8)]
+    assert nodes[:3] == [problem.recipe.encoder, own[0].encoder, own[1].encoder]
+    edges = [group.recipes[0].edge_encoder for group in draws.edges(6, [draws.own_context])]
+    assert edges[:2] == [problem.recipe.edge_encoder, own[0].encoder]
+    assert all(encoder not in (one.encoder for one in own) for encoder in (nodes[3], edges[2])), "drawn"
 
 
 def test_directed_edges_are_tried_with_their_direction_first():

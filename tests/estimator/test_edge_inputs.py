@@ -111,7 +111,7 @@ def test_ensemble_refit_and_unlabelled_graphs_have_the_columns_too(given, monkey
 
 
 def test_a_search_tries_both(tmp_path):
-    model = NodeClassifier(search=6, **QUICK | {"max_epochs": 9}).fit(TRAIN, VALIDATION)
+    model = NodeClassifier(search=18, **QUICK | {"max_epochs": 9}).fit(TRAIN, VALIDATION)
     read = [row["recipe"].get("edge_inputs", False) for row in model.search_results_]
     assert set(read) == {True, False} and model.recipe_.edge_inputs
     assert model.edge_columns_ is not None and model.score(TEST) > 0.7

@@ -133,3 +133,4 @@ def test_thresholds_and_precision_are_those_of_the_model(trained, data_folder, t
         "predict", trained, path, "--threshold", "1=0.5", "--precision", 1
     )
     assert "not a number" in refused("predict", trained, path, "--threshold", "pear=often")
+    assert "--diagnose is about joint labels" in refused("predict", trained, path, "--precision", 1, "--diagnose")

@@ -82,6 +82,14 @@ class MajorityWarning(UserWarning):
     """A trained model is not better on validation data than the most frequent training label."""
 
 
+class MissingValuesWarning(UserWarning):
+    """A number is missing in a graph, but never was in training; the training mean is used."""
+
+
+class UnseenCategoriesWarning(UserWarning):
+    """A column of text holds values that the training graphs do not have."""
+
+
 class UnusedLabelsWarning(UserWarning):
     """Training cannot use some of the labels."""
 

@@ -16,6 +16,8 @@ from accord.errors import (
     DepartureWarning,
     DivergenceWarning,
     MajorityWarning,
+    MissingValuesWarning,
+    UnseenCategoriesWarning,
     UnseenStatesWarning,
     UnusedLabelsWarning,
 )
@@ -28,6 +30,8 @@ OWN_WARNINGS = (
     DepartureWarning,
     DivergenceWarning,
     MajorityWarning,
+    MissingValuesWarning,
+    UnseenCategoriesWarning,
     UnseenStatesWarning,
     UnusedLabelsWarning,
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from sklearn.base import BaseEstimator
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
 
 from accord.errors import GraphError, InputTypeError, OptionError, UnseenStatesWarning
 from accord.graphs import TREATMENTS, GraphBatch
@@ -65,6 +65,11 @@ def check_parameters(given: dict[str, Any]) -> None:
 
 def check_graph(graph: object, where: str) -> Data:
     """A graph, or an error that says what was given instead."""
+    if isinstance(graph, HeteroData):
+        raise InputTypeError(
+            f"NodeClassifier.{where}: got a HeteroData. Convert it with accord.datasets.from_hetero(graph): the type "
+            "of an edge becomes an edge attribute."
+        )
     if not isinstance(graph, Data):
         raise InputTypeError(
             f"NodeClassifier.{where}: got a {type(graph).__name__}, not a torch_geometric.data.Data. "
@@ -167,35 +172,6 @@ def _warn_of_unseen(train: GraphBatch, states: int) -> None:
             UnseenStatesWarning,
             stacklevel=3,
         )
-
-
-def common_feature_names(graphs: Sequence[Data]) -> list[str] | None:
-    """The names of the feature columns that graphs carry; None where none carries any.
-
-    Graphs without names are matched by position.
-    """
-    first: list[str] | None = None
-    for number, graph in enumerate(graphs):
-        if graph.get("feature_names") is None:
-            continue
-        if not _are_names(graph.feature_names):
-            raise GraphError(
-                f"NodeClassifier.fit: feature_names of graph {number} is {str(graph.feature_names)[:80]}. Give a list "
-                "of strings, one for each feature column."
-            )
-        names = list(graph.feature_names)
-        if len(names) != graph.x.shape[1] or len(set(names)) != len(names):
-            raise GraphError(
-                f"NodeClassifier.fit: graph {number} has {len(names)} feature_names ({len(set(names))} different) for "
-                f"{graph.x.shape[1]} feature columns. Name each column once."
-            )
-        if first is not None and names != first:
-            raise GraphError(
-                f"NodeClassifier.fit: feature_names of graph {number} differ from those of the graphs before it. Give "
-                "all graphs the same columns in the same order."
-            )
-        first = names
-    return first
 
 
 def _are_names(names: object) -> bool:

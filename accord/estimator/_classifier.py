@@ -101,6 +101,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         treatment_: the fitted treatment of features.
         label_names_: names of the states, or None where labels are numbers.
         feature_names_: names of the feature columns (`Data.feature_names`), or None.
+        columns_: names and kinds of the columns of nodes and edges, for `accord.datasets.read_graphs`.
         classes_: the states, numbered from 0.
         candidates_: networks that were tried, with validation score and loss; empty where nothing was to be chosen.
         search_results_: with `search`, the trials as dictionaries, best first.
@@ -326,9 +327,10 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             if is_automatic(self.get_params(deep=False)):
                 self.recipe_ = replace(start.recipe_, training=self.recipe_.training)  # its networks go on
             check_start(start, self, self.recipe_)
-        known = None if start is None else Known(start.feature_names_, start.label_names_, start.shape_)
-        data = read_training(graphs, validation, self.seed, self.num_states, self.label_names, self.task_names, known)
-        self.feature_names_, self.label_names_, self.shape_ = data.feature_names, data.label_names, data.shape
+        known = None if start is None else Known(start.columns_, start.label_names_, start.shape_)
+        names, scaled = (self.label_names, self.task_names), self.features != "raw"
+        data = read_training(graphs, validation, self.seed, self.num_states, *names, known, scaled)
+        self.columns_, self.label_names_, self.shape_ = data.columns, data.label_names, data.shape
         self.classes_ = torch.arange(self.shape_.num_states).numpy()
         self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
         return data.train, data.validation
@@ -351,7 +353,12 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
     @property
     def feature_names(self) -> list[str] | None:
         """Names of the feature columns that the model was trained on; None where they go by position."""
-        return getattr(self, "feature_names_", None)
+        return self.feature_names_ if hasattr(self, "columns_") else None
+
+    @property
+    def feature_names_(self) -> list[str] | None:
+        """The same, of a fitted model."""
+        return None if self.columns_.nodes is None else list(self.columns_.nodes.names)
 
     def _method(self) -> Method:
         return METHODS[self.method](self.recipe_, self.level, self.ensemble)

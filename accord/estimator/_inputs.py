@@ -8,9 +8,23 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.errors import GraphError
-from accord.estimator._checks import check_graphs, common_feature_names, data_shape
+from accord.estimator._checks import check_graphs, data_shape
 from accord.estimator._start import check_shape
-from accord.graphs import TEST_MASK, TRAIN_MASK, VAL_MASK, GraphBatch, has_labels, labels_within
+from accord.graphs import (
+    EDGES,
+    NODES,
+    TEST_MASK,
+    TRAIN_MASK,
+    VAL_MASK,
+    Columns,
+    GraphBatch,
+    GraphColumns,
+    align,
+    common_columns,
+    fit_fill,
+    has_labels,
+    labels_within,
+)
 from accord.learning import hold_out
 from accord.methods import Shape
 
@@ -22,7 +36,7 @@ SHOWN_NAMES = 8
 class Known:
     """Names and sizes of a model that training goes on from; new graphs must fit them."""
 
-    feature_names: list[str] | None
+    columns: GraphColumns
     label_names: list[str] | None
     shape: Shape
 
@@ -33,7 +47,7 @@ class TrainingData:
 
     train: list[Data]
     validation: list[Data]
-    feature_names: list[str] | None
+    columns: GraphColumns
     label_names: list[str] | None
     shape: Shape
 
@@ -46,6 +60,7 @@ def read_training(
     label_names: Sequence[str] | None,
     task_names: Sequence[str] | None,
     known: Known | None = None,
+    scale_edges: bool = True,
 ) -> TrainingData:
     """Check graphs, number their labels, and divide them into training and validation data (`split_graphs`).
 
@@ -57,17 +72,18 @@ def read_training(
         label_names: names of the states; None takes those that graphs carry.
         task_names: of the labels of a node, if they have names.
         known: names and sizes that the data must fit; None where they decide these.
+        scale_edges: scale edge attributes that have names and kinds, as files give them.
     """
     train = check_graphs(graphs, "fit")
     given = None if validation is None else check_graphs(validation, "fit: validation")
+    columns = fit_columns(train, given or [], scale_edges) if known is None else known.columns
+    train = [in_columns(graph, columns) for graph in train]
+    given = None if given is None else [in_columns(graph, columns) for graph in given]
     for part in (train, given or []):
         if part:
             GraphBatch.collate(part)  # refuses graphs that cannot be used before any labels are masked or held out
     if known is not None:
         num_states, label_names = known.shape.num_states, known.label_names
-        train = [in_order(graph, known.feature_names) for graph in train]
-        given = None if given is None else [in_order(graph, known.feature_names) for graph in given]
-    feature_names = common_feature_names([*train, *(given or [])])
     found = find_label_names(train) if label_names is None and known is None else None
     names = found if label_names is None else list(label_names)
     train = [trainable(with_states(graph, names)) for graph in train]
@@ -77,8 +93,11 @@ def read_training(
     shape = data_shape(train, held_out, num_states, names, task_names, highest)
     if known is not None:
         check_shape(known.shape, shape)
-        feature_names = feature_names or known.feature_names
-    return TrainingData(train, held_out, feature_names, names, shape)
+        columns = GraphColumns(
+            columns.nodes or common_columns(train, NODES, "NodeClassifier.fit"),
+            columns.edges or common_columns(train, EDGES, "NodeClassifier.fit"),
+        )
+    return TrainingData(train, held_out, columns, names, shape)
 
 
 def split_graphs(graphs: Sequence[Data], validation: Sequence[Data] | None, seed: int) -> tuple[list[Data], list[Data]]:
@@ -106,25 +125,28 @@ def scored_labels(graph: Data, where: str) -> Data:
     return labels_within(graph, TEST_MASK, f"NodeClassifier.{where}")
 
 
-def in_order(graph: Data, names: Sequence[str] | None) -> Data:
-    """The graph with its feature columns in the order of `names`; by position where either has no names.
+def fit_columns(train: Sequence[Data], validation: Sequence[Data], scale_edges: bool = True) -> GraphColumns:
+    """The columns of the training graphs, with the means that stand in for missing numbers.
 
-    Columns that the model does not know are left out.
+    Numbers of edges are scaled here; those of nodes later, by the treatment of features.
+
+    Validation graphs have the same columns of numbers; categories that only they have are unknown to the model.
     """
-    own = graph.get("feature_names")
-    if own is None or names is None or list(own) == list(names):
-        return graph
-    missing = [name for name in names if name not in own]
-    if missing:
-        raise GraphError(
-            f"NodeClassifier: the graph has no feature {_listed(missing)}, on which the model was trained. "
-            f"It has {_listed(own)}."
-        )
-    column = {name: place for place, name in enumerate(own)}
-    ordered = graph.clone()
-    ordered.x = graph.x[:, [column[name] for name in names]]
-    ordered.feature_names = list(names)
-    return ordered
+    found: list[Columns | None] = []
+    for place in (NODES, EDGES):
+        common_columns([*train, *validation], place, "NodeClassifier.fit")  # refuses graphs that do not fit together
+        columns = common_columns(train or validation, place, "NodeClassifier.fit")
+        if columns is not None and any(graph.get(place.kinds) is not None for graph in train):
+            aligned = [align(graph, columns, place, "NodeClassifier.fit") for graph in train]
+            columns = fit_fill(columns, aligned, place, scale=scale_edges and place is EDGES)
+        found.append(columns)
+    return GraphColumns(*found)
+
+
+def in_columns(graph: Data, columns: GraphColumns) -> Data:
+    """The graph with the model's columns in order; by position where either has no names."""
+    graph = align(graph, columns.nodes, NODES, "NodeClassifier")
+    return align(graph, columns.edges, EDGES, "NodeClassifier")
 
 
 def find_label_names(graphs: Sequence[Data]) -> list[str] | None:

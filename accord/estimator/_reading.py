@@ -10,9 +10,9 @@ from torch_geometric.data import Data
 
 from accord.errors import GraphError, InputError, OptionError
 from accord.estimator._checks import check_graphs, check_list
-from accord.estimator._inputs import in_order, portions, scored_labels, with_states
+from accord.estimator._inputs import in_columns, portions, scored_labels, with_states
 from accord.estimator.knowledge import Given, Knowledge, States
-from accord.graphs import EdgeColumns, FeatureTreatment, GraphBatch
+from accord.graphs import EdgeColumns, FeatureTreatment, GraphBatch, GraphColumns
 from accord.learning import Replicas
 from accord.methods import FieldModel, Recipe, Shape
 
@@ -41,7 +41,7 @@ class Reading:
     replicas_: Replicas
     treatment_: FeatureTreatment
     edge_columns_: EdgeColumns | None = None
-    feature_names_: list[str] | None
+    columns_: GraphColumns
     label_names_: list[str] | None
     task_names: Sequence[str] | None
 
@@ -68,7 +68,7 @@ class Reading:
 
     def _ordered(self, graph: Data) -> Data:
         """One graph with its columns in the order of training."""
-        graph = in_order(graph, self.feature_names_)
+        graph = in_columns(graph, self.columns_)
         GraphBatch.collate([graph])  # refuses a graph that cannot be used before its features are read
         if graph.x.shape[1] != self.shape_.num_features:
             raise GraphError(

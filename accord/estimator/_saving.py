@@ -121,6 +121,7 @@ def _check_sizes(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, 
     shape, labels = config["shape"], config["labels"]
     named = {
         "features.names": (config["features"]["names"], shape["num_features"]),
+        "edges.names": (config.get("edges", {}).get("names"), shape["edge_attributes"]),
         "labels.names": (labels["names"], shape["num_states"]),
         "labels.tasks": (labels["tasks"], shape["num_tasks"]),
     }

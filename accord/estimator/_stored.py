@@ -10,7 +10,7 @@ from torch import Tensor
 from accord.errors import AccordError, InputError
 from accord.estimator._saving import WEIGHTS, read_model
 from accord.estimator._weights import plain_weights
-from accord.graphs import EdgeColumns, FeatureTreatment
+from accord.graphs import Columns, EdgeColumns, FeatureTreatment, GraphColumns
 from accord.learning import Replicas
 from accord.learning.training import check_tensors, usual_torch
 from accord.methods import Shape, SPNRecipe, recipe_from_config, recipe_to_config
@@ -30,9 +30,13 @@ def config_of(model: "NodeClassifier") -> dict[str, Any]:
         "benchmark": model.benchmark,
         "recipe": recipe_to_config(model.recipe_),
         "shape": vars(model.shape_),
-        "features": {"treatment": model.treatment_.name, "names": model.feature_names_},
+        "features": {"treatment": model.treatment_.name, **_stored_columns(model.columns_.nodes)},
         "labels": {"names": model.label_names_, "tasks": _listed(model.task_names)},
-        "edges": {"directed": model.directed_, "columns": None if columns is None else {"directed": columns.directed}},
+        "edges": {
+            "directed": model.directed_,
+            "columns": None if columns is None else {"directed": columns.directed},
+            **_stored_columns(model.columns_.edges),
+        },
         "choice": model.model_.choice(),
         "ensemble": model.ensemble,
         "refit": model.refit,
@@ -93,7 +97,7 @@ def _restore(model: "NodeClassifier", folder: Path, tensors: dict[str, Tensor], 
     """Take over what was learned, if names, shapes and types of all tensors are those of the model."""
     model.recipe_ = model.resolve_recipe()
     model.shape_ = Shape(**config["shape"])
-    model.feature_names_ = config["features"]["names"]
+    model.columns_ = GraphColumns(_read_columns(config["features"]), _read_columns(config.get("edges", {})))
     model.label_names_ = config["labels"]["names"]
     model.unlabelled_ = config.get("unlabelled")
     fitted = {name: tensors.get(f"features/{name}") for name in ("mean", "deviation")}
@@ -114,6 +118,27 @@ def _restore(model: "NodeClassifier", folder: Path, tensors: dict[str, Tensor], 
         model.edge_columns_ = EdgeColumns(columns["directed"], tensors["edges/mean"], tensors["edges/deviation"])
     model.model_ = model._method().build(model.shape_, model._members())
     model.model_.load(tensors, config["choice"])
+
+
+def _stored_columns(columns: Columns | None) -> dict[str, Any]:
+    """Names, kinds and fill of columns; kinds and fill only where a column is not a number."""
+    if columns is None:
+        return {"names": None}
+    stored: dict[str, Any] = {"names": list(columns.names)}
+    if columns.fill is not None:
+        stored |= {"kinds": list(columns.kinds), "fill": list(columns.fill)}
+        stored |= {} if columns.spread is None else {"spread": list(columns.spread)}
+    return stored
+
+
+def _read_columns(stored: dict[str, Any]) -> Columns | None:
+    """The columns that were stored; models of earlier versions have names only, of numbers."""
+    names = stored.get("names")
+    if names is None:
+        return None
+    kinds = stored.get("kinds") or ["number"] * len(names)
+    fill, spread = (None if stored.get(key) is None else tuple(map(float, stored[key])) for key in ("fill", "spread"))
+    return Columns(tuple(names), tuple(kinds), fill, spread)
 
 
 def _listed(names: Sequence[str] | None) -> list[str] | None:

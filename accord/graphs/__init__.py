@@ -5,6 +5,17 @@ Checks of input, peeling and colouring are internal: other folders of this packa
 
 from accord.graphs._batch import GraphBatch
 from accord.graphs._clusters import cluster_nodes
+from accord.graphs._columns import (
+    EDGES,
+    NODES,
+    Columns,
+    GraphColumns,
+    align,
+    column_difference,
+    columns_of,
+    common_columns,
+    fit_fill,
+)
 from accord.graphs._edge_columns import EdgeColumns, fit_edge_columns
 from accord.graphs._ego import ego_network, ego_networks
 from accord.graphs._features import (
@@ -30,23 +41,32 @@ from accord.graphs._masks import (
 from accord.graphs._topology import Arcs, Topology, graph_topology, topology
 
 __all__ = [
+    "EDGES",
     "MASKS",
+    "NODES",
     "TEST_MASK",
     "TRAIN_MASK",
     "TREATMENTS",
     "VAL_MASK",
     "Arcs",
+    "Columns",
     "EdgeColumns",
     "FeatureTreatment",
     "GraphBatch",
+    "GraphColumns",
     "Topology",
+    "align",
     "check_treatment",
     "cluster_nodes",
+    "column_difference",
+    "columns_of",
+    "common_columns",
     "common_treatment",
     "ego_network",
     "ego_networks",
     "fingerprint_graphs",
     "fit_edge_columns",
+    "fit_fill",
     "fit_treatment",
     "graph_topology",
     "has_labels",

@@ -13,6 +13,9 @@ from accord.graphs._checks import MAX_NODES, check_edge_index, check_integer
 from accord.graphs._masks import MASKS
 from accord.graphs._topology import count_nodes
 
+# Lists that a graph and its parts have in common.
+SHARED_LISTS = ("feature_names", "feature_kinds", "edge_names", "edge_kinds", "label_names", "task_names")
+
 
 def ego_network(data: Data, node: int) -> Data:
     """Cut out one node's ego network; for many nodes, `ego_networks` sorts the edges only once.
@@ -46,8 +49,8 @@ def ego_networks(data: Data, nodes: Tensor | Sequence[int]) -> list[Data]:
         One graph per node, with both directions of every edge, sorted by source, and without self-loops or
         repeats. The ego node comes first, then its neighbours in ascending order. `x`, `y` and `edge_attr`
         are carried over where the graph has them (an edge given in one direction only has its attributes in
-        both), and so is `feature_names`. `node_id` holds the nodes' numbers in `data`, `centre` the position of the
-        ego node: 0.
+        both), and so are names of nodes, labels and columns. `node_id` holds the nodes' numbers in `data`, `centre`
+        the position of the ego node: 0.
     """
     return _cut(data, _check_nodes(nodes), "ego_networks")
 
@@ -149,8 +152,11 @@ def _slice(data: Data, members: Tensor, edge_index: Tensor, columns: Tensor) -> 
             ego[key] = values.index_select(0, index.to(values.device))
     ego.node_id = members.to(device)
     ego.centre = 0
-    if "feature_names" in data:
-        ego.feature_names = data.feature_names
+    for key in SHARED_LISTS:
+        if data.get(key) is not None:
+            ego[key] = data[key]
+    if data.get("node_names") is not None:
+        ego.node_names = [data.node_names[node] for node in members.tolist()]
     if ego.x is None:
         ego.num_nodes = members.numel()  # PyG cannot infer the number of nodes otherwise
     return ego

@@ -1,6 +1,8 @@
 """Benchmark data sets, generated graphs with a known field, and readers of users' own files."""
 
 from accord.datasets._digits import DigitsBenchmark, DigitsOptions, DigitsTruth, make_digits
+from accord.datasets._splitting import GraphSplit, split_graph
+from accord.datasets._statistics import GraphStatistics, describe_graphs
 from accord.datasets.benchmarks import (
     Benchmark,
     BenchmarkEntry,
@@ -11,25 +13,64 @@ from accord.datasets.benchmarks import (
     load_benchmark,
     resolve_benchmark,
 )
-from accord.datasets.readers import FolderBenchmark, graph_entries, read_folder, read_graph, read_graphs, write_graph
+from accord.datasets.readers import (
+    ColumnUse,
+    EdgeTable,
+    Findings,
+    FolderBenchmark,
+    FolderCheck,
+    ItemFile,
+    NodeTable,
+    TableMapping,
+    change_mapping,
+    check_folder,
+    find_mapping,
+    from_hetero,
+    from_networkx,
+    graph_entries,
+    mapping_from,
+    read_folder,
+    read_graph,
+    read_graphs,
+    read_mapping,
+    write_graph,
+)
 
 __all__ = [
     "Benchmark",
     "BenchmarkEntry",
+    "ColumnUse",
     "DigitsBenchmark",
     "DigitsOptions",
     "DigitsTruth",
+    "EdgeTable",
+    "Findings",
     "FolderBenchmark",
+    "FolderCheck",
+    "GraphSplit",
+    "GraphStatistics",
+    "ItemFile",
+    "NodeTable",
     "SplitStatistics",
+    "TableMapping",
     "benchmark_features",
+    "change_mapping",
+    "check_folder",
+    "describe_graphs",
     "find_file",
+    "find_mapping",
+    "from_hetero",
+    "from_networkx",
     "graph_entries",
     "list_benchmarks",
     "load_benchmark",
     "make_digits",
+    "mapping_from",
     "read_folder",
     "read_graph",
     "read_graphs",
+    "read_mapping",
     "resolve_benchmark",
+    "split_graph",
     "write_graph",
 ]

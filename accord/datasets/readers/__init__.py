@@ -1,7 +1,39 @@
-"""Readers and writers of users' graphs: .npz, .json, csv tables, and data folders made of them."""
+"""Readers and writers of users' graphs: arrays, tables, GraphML, saved PyG data, and data folders made of them."""
 
-from accord.datasets.readers._folder import FolderBenchmark, read_folder
-from accord.datasets.readers._graphs import graph_entries, read_graph, read_graphs
+from accord.datasets.readers._findings import ColumnUse, Findings
+from accord.datasets.readers._folder import FolderBenchmark, FolderCheck, check_folder, read_folder
+from accord.datasets.readers._graphs import from_hetero, from_networkx, graph_entries, read_graph, read_graphs
 from accord.datasets.readers._writers import write_graph
+from accord.datasets.readers.tables import (
+    EdgeTable,
+    ItemFile,
+    NodeTable,
+    TableMapping,
+    change_mapping,
+    find_mapping,
+    mapping_from,
+    read_mapping,
+)
 
-__all__ = ["FolderBenchmark", "graph_entries", "read_folder", "read_graph", "read_graphs", "write_graph"]
+__all__ = [
+    "ColumnUse",
+    "EdgeTable",
+    "Findings",
+    "FolderBenchmark",
+    "FolderCheck",
+    "ItemFile",
+    "NodeTable",
+    "TableMapping",
+    "change_mapping",
+    "check_folder",
+    "find_mapping",
+    "from_hetero",
+    "from_networkx",
+    "graph_entries",
+    "mapping_from",
+    "read_folder",
+    "read_graph",
+    "read_graphs",
+    "read_mapping",
+    "write_graph",
+]

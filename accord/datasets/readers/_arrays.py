@@ -13,27 +13,34 @@ from accord.errors import GraphError
 from accord.graphs import MASKS
 
 GRAPH_ARRAYS = ("x", "edge_index", "y", "edge_attr", "node_id", *MASKS)
-FEATURE_NAMES = "feature_names"
+LISTS = ("feature_names", "feature_kinds", "node_names", "edge_names", "edge_kinds", "task_names")  # of text
 REMEDY = "Write it with numpy.savez; text needs dtype=str, not object."
 
 
 def read_npz(path: Path) -> RawGraph:
     """Read a graph from an .npz file."""
-    arrays, held = read_archive(path, (*GRAPH_ARRAYS, *SPARSE_ARRAYS, SPARSE_VALUES, FEATURE_NAMES), REMEDY)
+    arrays, held = read_archive(path, (*GRAPH_ARRAYS, *SPARSE_ARRAYS, SPARSE_VALUES, *LISTS), REMEDY)
     if "x" not in arrays and all(name in arrays for name in SPARSE_ARRAYS):
         arrays |= {name: whole_array(path, name, arrays[name]) for name in SPARSE_ARRAYS}
         arrays["x"] = dense_rows(arrays, str(path))
-    return assemble(path, arrays, held, arrays.get(FEATURE_NAMES))
+    return assemble(path, arrays, held, arrays)
 
 
-def assemble(path: Path, arrays: Mapping[str, np.ndarray], held: Sequence[str], feature_names: Any) -> RawGraph:
+def assemble(
+    path: Path,
+    arrays: Mapping[str, np.ndarray],
+    held: Sequence[str],
+    lists: Mapping[str, Any],
+    graph_name: str | None = None,
+) -> RawGraph:
     """Check the types of arrays and put them into a graph.
 
     Args:
         path: the file, for messages.
         arrays: by the names of `GRAPH_ARRAYS`; all but x and edge_index may be absent.
         held: names of everything in the file.
-        feature_names: what the file says about them, or None.
+        lists: names and kinds by the names of `LISTS`, as the file has them; all may be absent.
+        graph_name: of the graph, if a file has several.
     """
     for name in ("x", "edge_index"):
         if name not in arrays:
@@ -60,7 +67,13 @@ def assemble(path: Path, arrays: Mapping[str, np.ndarray], held: Sequence[str], 
         labels=labels if labels is None or labels.dtype.kind == "U" else whole_array(path, "y", labels),
         edge_attr=attributes,
         node_id=whole_array(path, "node_id", arrays["node_id"]) if "node_id" in arrays else None,
-        feature_names=feature_names,
+        feature_names=lists.get("feature_names"),
+        feature_kinds=lists.get("feature_kinds"),
+        node_names=lists.get("node_names"),
+        edge_names=lists.get("edge_names"),
+        edge_kinds=lists.get("edge_kinds"),
+        task_names=lists.get("task_names"),
+        name=graph_name,
         masks={name: arrays[name] for name in MASKS if name in arrays},
     )
 

@@ -8,13 +8,26 @@ from typing import Any
 import numpy as np
 
 from accord.datasets._sources import check_text_file
-from accord.datasets.readers._arrays import FEATURE_NAMES, GRAPH_ARRAYS, assemble
+from accord.datasets.readers._arrays import GRAPH_ARRAYS, assemble
 from accord.datasets.readers._raw import SHOWN_CHARACTERS, RawGraph, check_label_text, first_repeated
 from accord.errors import GraphError
 
 
 def read_json(path: Path) -> RawGraph:
     """Read a graph from a .json file."""
+    content = load_object(path, '{"x": [[..]], "edge_index": ..}')
+    held = {name: value for name, value in content.items() if value is not None}
+    arrays = {name: _array(path, name, held[name]) for name in GRAPH_ARRAYS if name in held}
+    return assemble(path, arrays, list(content), held)
+
+
+def load_object(path: Path, example: str) -> dict[str, Any]:
+    """The object that a .json file holds; its keys differ.
+
+    Args:
+        path: the file.
+        example: of such an object, for messages.
+    """
     check_text_file(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=lambda pairs: _once(path, pairs))
@@ -29,12 +42,8 @@ def read_json(path: Path) -> RawGraph:
     except ValueError as error:  # Python converts no number of more than 4,300 digits
         raise GraphError(f"{path}: holds a number that cannot be read ({error}). Correct it.") from error
     if not isinstance(content, dict):
-        raise GraphError(
-            f'{path}: holds a {type(content).__name__}. Write an object: {{"x": [[..]], "edge_index": ..}}.'
-        )
-    held = {name: value for name, value in content.items() if value is not None}
-    arrays = {name: _array(path, name, held[name]) for name in GRAPH_ARRAYS if name in held}
-    return assemble(path, arrays, list(content), held.get(FEATURE_NAMES))
+        raise GraphError(f"{path}: holds a {type(content).__name__}. Write an object: {example}.")
+    return content
 
 
 def _once(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:

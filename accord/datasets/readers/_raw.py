@@ -3,7 +3,7 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from accord.datasets._sources import reading
 from accord.errors import GraphError
+from accord.graphs import EDGES, NODES, columns_of
 from accord.graphs._checks import check_edge_index, check_features
 
 MAX_STATES = 1_000_000  # a larger label is a mistake: an id, or a measurement
@@ -34,14 +35,19 @@ class RawGraph:
     edge_attr: np.ndarray | None = None  # [columns, attributes]
     node_id: np.ndarray | None = None  # [nodes]: identifies a node across graphs
     feature_names: Sequence[str] | None = None  # names of the columns of x
+    feature_kinds: Sequence[str] | None = None  # number, category or missing (`accord.graphs.Columns`)
+    edge_names: Sequence[str] | None = None  # names of the columns of edge_attr
+    edge_kinds: Sequence[str] | None = None
     node_names: Sequence[str] | None = None  # names of the nodes
     task_names: Sequence[str] | None = None  # names of the columns of labels
     lines: Sequence[int] | None = None  # line of each node in the file
+    unit: str = "line"  # what `lines` counts
+    name: str | None = None  # of the graph, if a file has several
     masks: Mapping[str, np.ndarray] = field(default_factory=dict)  # by name: [nodes], 0 and 1 or True and False
 
     def place(self, node: int) -> str:
         """Where a node stands in the file, for error messages."""
-        return f"{self.path}, node {node}" if self.lines is None else f"{self.path}, line {self.lines[node]}"
+        return f"{self.path}, node {node}" if self.lines is None else f"{self.path}, {self.unit} {self.lines[node]}"
 
     def to_data(self, label_names: Sequence[str] | None, with_labels: bool = True) -> Data:
         """Check all arrays and turn labels into states.
@@ -69,34 +75,68 @@ class RawGraph:
             data[name] = torch.from_numpy(self._mask(name, values))
         if self.feature_names is not None:
             data.feature_names = check_feature_names(self.feature_names, x.shape[1], where)
+        if self.edge_names is not None and self.edge_attr is not None:
+            data.edge_names = check_feature_names(self.edge_names, data.edge_attr.shape[1], where, "edge_names")
+        for key, kinds, wanted in (
+            ("feature_kinds", self.feature_kinds, "feature_names" in data),
+            ("edge_kinds", self.edge_kinds, "edge_names" in data),
+        ):
+            if kinds is not None and wanted:
+                data[key] = check_texts(kinds, key, where)
+        for place in (NODES, EDGES):
+            columns_of(data, place, where)  # refuses kinds that do not exist or do not fit
         if self.node_names is not None:
-            data.node_names = list(self.node_names)
+            data.node_names = self._list("node_names", self.node_names, len(x))
         if self.task_names is not None:
-            data.task_names = list(self.task_names)
+            tasks = 1 if self.labels is None or self.labels.ndim == 1 else self.labels.shape[1]
+            data.task_names = self._list("task_names", self.task_names, None if self.labels is None else tasks)
+        data.graph_name = self.name or (self.path.parent.name if self.lines is not None else self.path.name)
         return data
+
+    def _list(self, name: str, values: object, count: int | None) -> list[str]:
+        """Text, one entry for each node or task."""
+        found = check_texts(values, name, str(self.path))
+        if count is not None and len(found) != count:
+            raise GraphError(f"{self.path}: there are {len(found)} {name} for {count}. Give one for each.")
+        return found
 
     def _states(self, label_names: Sequence[str] | None) -> np.ndarray:
         labels = self.labels
         assert labels is not None  # the caller asked
         self._check_rows(labels, "labels")
+        for problem in self.bad_labels(label_names):
+            raise GraphError(problem)
         states = label_states(labels, label_names)
-        if isinstance(states, np.ndarray):
-            limit = MAX_STATES if label_names is None else len(label_names)
-            bad = np.argwhere((states < -1) | (states >= limit))
-            if len(bad):
-                numbered = f"states are numbered from 0, at most to {limit - 1}"
-                allowed = numbered if label_names is None else f"there are states 0 to {limit - 1}"
-                raise GraphError(
-                    f"{self.place(int(bad[0][0]))}: the label is {labels[tuple(bad[0])]}, but {allowed}, and -1 stands "
-                    "for a missing label. Correct it, or leave it empty."
+        assert isinstance(states, np.ndarray)  # no label is bad
+        return states
+
+    def bad_labels(self, label_names: Sequence[str] | None) -> Iterator[str]:
+        """What is wrong with labels, node by node; they have the right shape."""
+        labels = self.labels
+        if labels is None:
+            return
+        states = label_states(labels, label_names)
+        if isinstance(states, str):
+            known = "whole numbers" if label_names is None else list_names(label_names)
+            unknown = {
+                text
+                for text in np.unique(labels).tolist()
+                if isinstance(label_states(np.array([text]), label_names), str)
+            }
+            for node, *task in np.argwhere(np.isin(labels, sorted(unknown))).tolist():
+                yield (
+                    f"{self.place(node)}: the label {str(labels[(node, *task)])!r} is unknown. Known from training: "
+                    f"{known}. Correct the name, or leave the label empty."
                 )
-            return states
-        node = int(np.argwhere(labels == states)[0][0])
-        known = "whole numbers" if label_names is None else list_names(label_names)
-        raise GraphError(
-            f"{self.place(node)}: the label {states!r} is unknown. Known from training: {known}. Correct the name, or "
-            "leave the label empty."
-        )
+            return
+        limit = MAX_STATES if label_names is None else len(label_names)
+        numbered = f"states are numbered from 0, at most to {limit - 1}"
+        allowed = numbered if label_names is None else f"there are states 0 to {limit - 1}"
+        for node, *task in np.argwhere((states < -1) | (states >= limit)).tolist():
+            yield (
+                f"{self.place(node)}: the label is {labels[(node, *task)]}, but {allowed}, and -1 stands for a missing "
+                "label. Correct it, or leave it empty."
+            )
 
     def _mask(self, name: str, values: np.ndarray) -> np.ndarray:
         """True or False for each node; 0 and 1 stand for them."""
@@ -214,24 +254,30 @@ def find_label_names(graphs: Sequence[RawGraph]) -> list[str] | None:
     return sorted(found - {""})
 
 
-def check_feature_names(names: object, num_features: int, where: str) -> list[str]:
-    """Return the names, stripped, if there is one for each feature and no two are equal."""
-    given = names.tolist() if isinstance(names, np.ndarray) else names
-    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
-        raise GraphError(f"{where}: feature_names must be a list of strings, one for each column of x.")
-    # Interned: thousands of graphs with the same wide header then share the text.
-    found = [sys.intern(str(name).strip()) for name in given]
-    if len(found) != num_features:
+def check_feature_names(names: object, num_columns: int, where: str, key: str = "feature_names") -> list[str]:
+    """Return the names, stripped, if there is one for each column and no two are equal."""
+    column, what = ("x", "feature") if key == "feature_names" else ("edge_attr", "edge attribute")
+    found = check_texts(names, key, where)
+    if len(found) != num_columns:
         raise GraphError(
-            f"{where}: there are {len(found)} feature_names for {num_features} features. Give one for each column of x."
+            f"{where}: there are {len(found)} {key} for {num_columns} {what}s. Give one for each column of {column}."
         )
     repeated = first_repeated(found)
     if repeated is not None:
-        raise GraphError(f"{where}: the feature name {repeated!r} occurs twice. Rename one of the two.")
+        raise GraphError(f"{where}: the {what} name {repeated!r} occurs twice. Rename one of the two.")
     for name in found:
         if not name or "\0" in name:
-            raise GraphError(f"{where}: the feature name {name!r} is empty or contains a NUL character. Rename it.")
+            raise GraphError(f"{where}: the {what} name {name!r} is empty or contains a NUL character. Rename it.")
     return found
+
+
+def check_texts(values: object, name: str, where: str) -> list[str]:
+    """Return a list of strings, stripped."""
+    given = values.tolist() if isinstance(values, np.ndarray) else values
+    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(text, str) for text in given):
+        raise GraphError(f"{where}: {name} must be a list of strings.")
+    # Interned: thousands of graphs with the same wide header then share the text.
+    return [sys.intern(str(text).strip()) for text in given]
 
 
 def first_repeated(names: Sequence[str]) -> str | None:

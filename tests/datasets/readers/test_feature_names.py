@@ -95,7 +95,9 @@ def test_a_data_folder_refuses_features_of_another_name_or_order(tmp_path, heade
     write_npz(tmp_path / "train" / "a.npz", y=np.array(["cat", "dog", ""]))
     write_tables(tmp_path / "train" / "b")
     write_tables(tmp_path / "val" / "c", f"id,label,{header}\nu,cat,0,1\n", "source,target\n")
-    with pytest.raises(GraphError, match=r"val/c/nodes.csv: feature \d is '\w', but .*train/b/nodes.csv has '\w'"):
+    with pytest.raises(
+        GraphError, match=r"val/c/nodes.csv: .* of .*train/b/nodes.csv: column \d is '\w' here and '\w'"
+    ):
         read_folder(tmp_path)
 
 

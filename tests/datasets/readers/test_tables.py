@@ -49,7 +49,11 @@ BAD_FILES = {
     "no features": (lambda p: write_tables(p / "g", nodes="id,label\nu,1\n"), "no feature columns"),
     "short row": (lambda p: write_tables(p / "g", nodes="id,a,b\n\nu,1\n"), "line 3: has 2 cells.*names 3 columns"),
     "text cell": (lambda p: write_tables(p / "g", nodes="id,a,b\nu,1,2\nv,1,NL\n"), "line 3: column 'b' holds 'NL'"),
-    "empty cell": (lambda p: write_tables(p / "g", nodes="id,a,b\nu,,2\n"), "line 2: column 'a' is empty"),
+    "only empty cells": (
+        lambda p: write_tables(p / "g", nodes="id,a\nu,\n", edges="source,target\n"),
+        "no column can be used as a feature",
+    ),
+    "empty id": (lambda p: write_tables(p / "g", nodes="id,a\n,1\n"), "line 2: the id is empty"),
     "infinite cell": (lambda p: write_tables(p / "g", nodes="id,a\nu,inf\n"), "'inf', which is not a finite"),
     "id twice": (
         lambda p: write_tables(p / "g", nodes="id,a\nu,1\nu,2\n"),

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from accord._version import __version__
 from accord.app import options
 from accord.app.commands.bench import bench_app
+from accord.app.commands.data import ColumnsOption, MappingOption, data_app
 from accord.app.console import Commands, messages, output
 
 HELP = (
@@ -18,8 +18,8 @@ HELP = (
     "Start with [bold]accord demo[/], then [bold]accord fit[/] on a benchmark or on your own graphs."
 )
 DATA_HELP = (
-    "A benchmark (see `accord data list`), `digits`, or a folder with train/ and, optionally, val/ and test/. Each "
-    "contains graphs: .npz, .json, or folders with nodes.csv and edges.csv."
+    "A benchmark (see `accord data list`), `digits`, a folder with train/ and, optionally, val/ and test/, or a graph. "
+    "Graphs are .npz, .json, .graphml or .pt files, or folders with nodes.csv and edges.csv (see `accord data check`)."
 )
 
 app = typer.Typer(
@@ -30,7 +30,6 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-data_app = typer.Typer(help="Benchmark data.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench", no_args_is_help=True)
 
@@ -127,11 +126,13 @@ def fit(
     recipe: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A recipe file that `accord tune` wrote, in place of a preset.")
     ] = None,
+    mapping: MappingOption = None,
+    columns: ColumnsOption = None,
 ) -> None:
     """Train a model. The same command, given again, continues a stopped run."""
     from accord.app.commands.fit import fit_run, show_run
     from accord.app.settings import read_recipe_flags, read_settings
-    from accord.app.sources import load_data
+    from accord.app.sources import find_tables, load_data
 
     flags: dict[str, Any] = {
         "method": method,
@@ -152,7 +153,7 @@ def fit(
     }
     flags = flags if recipe is None else read_recipe_flags(recipe, flags)
     settings = read_settings(config, flags, override or ())
-    loaded = load_data(data, settings.seed)
+    loaded = load_data(data, settings.seed, find_tables(Path(data), mapping, columns))
     name = loaded.name.rstrip("*")
     kind = f"{settings.method}{'-refined' if settings.refine else ''}"
     folder = run or Path("runs") / f"{name}-{kind}-{settings.encoder}"
@@ -194,12 +195,14 @@ def tune(
         bool, typer.Option("--search-only", help="Write the recipe and stop: no test label is read.")
     ] = False,
     accelerator: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    mapping: MappingOption = None,
+    columns: ColumnsOption = None,
 ) -> None:
     """Search settings on validation data and train the best. The same command, given again, continues a search."""
     from accord.app.commands.fit import show_run
     from accord.app.commands.tune import show_search, tune_run
     from accord.app.settings import read_settings
-    from accord.app.sources import load_data
+    from accord.app.sources import find_tables, load_data
     from accord.tuning import SearchBudget
 
     flags = {
@@ -217,7 +220,7 @@ def tune(
     }
     limits: dict[str, Any] = {"trials": trials, "minutes": minutes, "seeds": seeds, "max_epochs": max_epochs}
     budget = SearchBudget(**limits, train_winner=not search_only)
-    loaded = load_data(data, seed)
+    loaded = load_data(data, seed, find_tables(Path(data), mapping, columns))
     folder = run or Path("runs") / f"{loaded.name.rstrip('*')}-tuned"
     fixed = [name for name in ("encoder", "edge_encoder") if flags[name] is not None]
     finished = tune_run(loaded, read_settings(None, flags), budget, folder, messages(), fixed)
@@ -250,19 +253,23 @@ def predict(
     ] = False,
     threshold: options.ThresholdOption = None,
     precision: options.PrecisionOption = None,
+    mapping: MappingOption = None,
+    columns: ColumnsOption = None,
 ) -> None:
     """Label the nodes of a new graph jointly."""
     from accord.app.commands.predict import predict_graphs, to_csv, write_columns
     from accord.app.knowledge import GivenOptions
     from accord.app.runs import open_model
+    from accord.app.sources import find_tables
 
     given = GivenOptions(known, forbid, forbid_directed, require, prefer)
-    columns, notes = predict_graphs(open_model(run), graph, marginals, given, diagnose, threshold, precision)
+    tables = find_tables(graph, mapping, columns)
+    found, notes = predict_graphs(open_model(run), graph, marginals, given, diagnose, threshold, precision, tables)
     if out is None:
-        typer.echo(to_csv(columns), nl=False)
+        typer.echo(to_csv(found), nl=False)
     else:
-        write_columns(columns, out)
-        messages().print(f"{len(columns['node'])} rows written to {out}", soft_wrap=True, markup=False)
+        write_columns(found, out)
+        messages().print(f"{len(found['node'])} rows written to {out}", soft_wrap=True, markup=False)
     for note in notes:
         messages().print(note, soft_wrap=True, markup=False)
 
@@ -282,14 +289,18 @@ def explain(
     require: options.RequireOption = None,
     prefer: options.PreferOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as json.")] = False,
+    mapping: MappingOption = None,
+    columns: ColumnsOption = None,
 ) -> None:
     """Tell why a node has its label: its own evidence, and what each neighbour adds."""
     from accord.app.commands.explain import explain_run, to_json
     from accord.app.knowledge import GivenOptions
     from accord.app.runs import open_model
+    from accord.app.sources import find_tables
 
     given = GivenOptions(known, forbid, forbid_directed, require, prefer)
-    found = explain_run(open_model(run), graph, node, task, given, without)
+    tables = find_tables(graph, mapping, columns)
+    found = explain_run(open_model(run), graph, node, task, given, without, tables)
     typer.echo(to_json(found) if as_json else f"{found}\n", nl=False)
 
 
@@ -301,16 +312,19 @@ def evaluate(
     ],
     split: Annotated[str, typer.Option(help="Which part of a benchmark or data folder.")] = "test",
     out: Annotated[Path | None, typer.Option(help="Also write the scores to this .json file.")] = None,
+    mapping: MappingOption = None,
+    columns: ColumnsOption = None,
 ) -> None:
     """Score a trained model and its parts on labelled graphs."""
     from accord._files import write_json
     from accord.app.commands.evaluate import evaluate_run
     from accord.app.runs import open_model
     from accord.app.scores import score_table
+    from accord.app.sources import find_tables
 
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)  # before the work, so that a bad path is refused early
-    scores, titles, count = evaluate_run(open_model(run), data, split)
+    scores, titles, count = evaluate_run(open_model(run), data, split, find_tables(Path(data), mapping, columns))
     output().print(score_table(scores, f"{Path(data).name}: {count} graph{'s' if count != 1 else ''}", titles))
     if out is not None:
         write_json(out, scores)
@@ -361,18 +375,6 @@ def reproduce(
     chosen = {"benchmarks": benchmark, "encoders": encoder, "presets": preset, "variants": method}
     text = reproduce_table(table, out, chosen, seeds, max_epochs, accelerator, messages())
     output().print(text, markup=False, soft_wrap=True)
-
-
-@data_app.command("list")
-def list_data() -> None:
-    """List the benchmarks, and whether their files are found."""
-    from accord.datasets import list_benchmarks
-
-    table = Table("benchmark", "what", "files")
-    for row in list_benchmarks():
-        table.add_row(row.name, row.description, "found" if row.present else "not found")
-    table.add_row("digits", "handwritten digits on made graphs whose field is known", "made when needed")
-    output().print(table)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """The DATA argument of commands: a benchmark, the made digits, or a folder of graphs; and what is fitted beside it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,11 +11,15 @@ from accord.app.runs import MODEL_FILE
 from accord.datasets import (
     Benchmark,
     FolderBenchmark,
+    TableMapping,
+    change_mapping,
+    find_mapping,
     list_benchmarks,
     load_benchmark,
     make_digits,
     read_folder,
     read_graphs,
+    read_mapping,
     resolve_benchmark,
 )
 from accord.errors import DataNotFoundError, OptionError
@@ -25,21 +29,41 @@ from accord.graphs import fingerprint_graphs
 DIGITS = "digits"
 
 
-def load_data(name: str, seed: int = 0) -> Benchmark:
+def find_tables(path: Path, mapping: Path | None, columns: Sequence[str] | None) -> TableMapping | None:
+    """Which tables and columns hold what: the mapping file, with the entries of `--map`; None if there is neither.
+
+    Args:
+        path: the data; without `mapping`, a mapping file near it counts.
+        mapping: the mapping file.
+        columns: entries as `nodes.label=page_type`.
+    """
+    found = read_mapping(mapping) if mapping is not None else find_mapping(path)
+    return change_mapping(found, columns) if columns else found
+
+
+def read_for(model: NodeClassifier, path: Path, mapping: TableMapping | None, with_labels: bool) -> list[Data]:
+    """Graphs at a path with their columns read as in training; labels, if they are wanted, by the model's names."""
+    names = model.label_names_ if with_labels else None
+    return read_graphs(path, names, with_labels, mapping, model.columns_)
+
+
+def load_data(name: str, seed: int = 0, mapping: TableMapping | None = None) -> Benchmark:
     """Load the graphs that a name stands for, with raw features.
 
     Args:
-        name: a benchmark ("cora*" or "cora"), "digits", or a folder that contains train/.
+        name: a benchmark ("cora*" or "cora"), "digits", a folder that contains train/, or a graph by itself.
         seed: of made data; benchmarks and folders do not depend on it.
+        mapping: which tables and columns of a folder hold what; None looks for a mapping file.
     """
-    if Path(name).is_dir():
-        return read_folder(name)
+    if Path(name).exists():
+        return read_folder(name, mapping)
     try:
         found = resolve_benchmark(name, also=(DIGITS,))
     except OptionError as error:
         known = ", ".join([*(row.name for row in list_benchmarks()), DIGITS])
         raise DataNotFoundError(
-            f"{name}: is neither a folder nor a benchmark. Give a folder that contains train/, or one of {known}."
+            f"{name}: is neither a folder nor a benchmark, nor a graph. Give a folder that contains train/, or one of "
+            f"{known}."
         ) from error
     return make_digits(seed=seed) if found == DIGITS else load_benchmark(found, features="raw")
 

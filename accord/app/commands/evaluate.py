@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from accord.app.runs import RESULTS_FILE, SEEN_NODES_FILE, Run
 from accord.app.scores import part_titles
 from accord.app.sources import load_data
-from accord.datasets import read_graphs
+from accord.datasets import TableMapping, read_graphs
 from accord.errors import DataNotFoundError, GraphError, InputError, OptionError
 from accord.estimator import NodeClassifier
 from accord.evaluation import Scores, node_ids, score_answers
@@ -19,23 +19,26 @@ from accord.evaluation import Scores, node_ids, score_answers
 SPLITS = ("train", "val", "test")
 
 
-def evaluate_run(run: Run, data: str, split: str = "test") -> tuple[dict[str, Scores], dict[str, str], int]:
+def evaluate_run(
+    run: Run, data: str, split: str = "test", mapping: TableMapping | None = None
+) -> tuple[dict[str, Scores], dict[str, str], int]:
     """Scores of each part of the model, the titles of the parts, and the number of graphs.
 
     Args:
         run: a finished run, or the folder of a saved model.
         data: a benchmark, "digits", a data folder, a folder of graphs, or one graph.
         split: which part of a benchmark or data folder.
+        mapping: which tables and columns hold what.
     """
     if split not in SPLITS:
         raise OptionError(f"--split {split!r} is unknown. Choose one of {', '.join(SPLITS)}.")
     model = NodeClassifier.load(run.path)
-    graphs = load_graphs(model, data, split)
+    graphs = load_graphs(model, data, split, mapping)
     titles = part_titles(model.method) | (run.read(RESULTS_FILE) or {}).get("titles", {})
     return score_answers(model.answers(graphs), _unseen(run, graphs)), titles, len(graphs)
 
 
-def load_graphs(model: NodeClassifier, data: str, split: str) -> list[Data]:
+def load_graphs(model: NodeClassifier, data: str, split: str, mapping: TableMapping | None = None) -> list[Data]:
     """Load the graphs of DATA, with raw features and labels numbered as in training."""
     path = Path(data)
     if not path.exists() and not path.suffix:
@@ -45,7 +48,7 @@ def load_graphs(model: NodeClassifier, data: str, split: str) -> list[Data]:
         path = path / split
         if not path.is_dir():
             raise DataNotFoundError(f"{data}: has no folder {split}/. Choose another split with --split.")
-    graphs = read_graphs(path, model.label_names)
+    graphs = read_graphs(path, model.label_names, mapping=mapping, columns=model.columns_)
     named = next((graph for graph in graphs if "label_names" in graph), None)
     if named is not None:
         raise GraphError(

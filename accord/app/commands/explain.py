@@ -6,13 +6,20 @@ from pathlib import Path
 from accord.app.console import in_command_line_words
 from accord.app.knowledge import GivenOptions
 from accord.app.runs import Run
-from accord.datasets import graph_entries, read_graphs
+from accord.app.sources import read_for
+from accord.datasets import TableMapping, graph_entries
 from accord.errors import GraphError, OptionError
 from accord.estimator import Explanation, NodeClassifier
 
 
 def explain_run(
-    run: Run, path: Path, node: str, task: str | None, given: GivenOptions, without: str | None
+    run: Run,
+    path: Path,
+    node: str,
+    task: str | None,
+    given: GivenOptions,
+    without: str | None,
+    mapping: TableMapping | None = None,
 ) -> Explanation:
     """Explain the label of a node.
 
@@ -23,13 +30,16 @@ def explain_run(
         task: name or number of the task, where there are several.
         given: what is known about the graph.
         without: a neighbour to leave out, or None.
+        mapping: which tables and columns hold what.
     """
     model = NodeClassifier.load(run.path)
-    entries = graph_entries(path)
+    entries = graph_entries(path, mapping)
     if len(entries) > 1:
         raise OptionError(f"{path}: holds {len(entries)} graphs. Give one of them, such as {entries[0]}.")
-    names = model.label_names_ if given.reads_labels else None
-    graph = read_graphs(path, names, with_labels=given.reads_labels)[0]
+    graphs = read_for(model, path, mapping, given.reads_labels)
+    if len(graphs) > 1:
+        raise OptionError(f"{path}: holds {len(graphs)} graphs. Write the one to explain to a file of its own.")
+    graph = graphs[0]
     chosen: int | str = 0 if task is None else int(task) if task.isdecimal() else task
     ids: list[str] | None = graph.node_names if "node_names" in graph else None
     try:

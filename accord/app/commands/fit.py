@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from accord._files import locked, replacing
 from accord._version import library_versions
+from accord.app.commands.check import show_columns
 from accord.app.commands.report import unlabelled_words, write_report
 from accord.app.progress import TrainingProgress
 from accord.app.runs import (
@@ -30,7 +31,7 @@ from accord.app.runs import (
 from accord.app.scores import part_titles, score_table
 from accord.app.settings import FitSettings, class_weight, override_recipe
 from accord.app.sources import Beside, benchmark_name, load_beside
-from accord.datasets import Benchmark, DigitsBenchmark
+from accord.datasets import Benchmark, DigitsBenchmark, FolderBenchmark
 from accord.estimator import NodeClassifier
 from accord.estimator._weights import plain_weights
 from accord.evaluation import Scores, choose_cases, node_ids, reliability, score_answers, unseen_nodes
@@ -225,6 +226,8 @@ def _announce(data: Benchmark, model: NodeClassifier, run: Run, console: Console
         f"[bold]{escape(data.name)}[/]: {counts}; "
         f"{data.num_features} features, {data.num_states} states; {model.method} with {kinds}"
     )
+    if isinstance(data, FolderBenchmark):
+        show_columns(data.findings, console)
     if not data.val and have_mask(data.train, VAL_MASK):
         console.print("[dim]There is no val/: the labels in val_mask of the training graphs are validation data.[/]")
     elif not data.val:

@@ -18,7 +18,8 @@ from accord.app.console import in_command_line_words
 from accord.app.knowledge import GivenOptions, KnownRow
 from accord.app.runs import Run
 from accord.app.settings import threshold
-from accord.datasets import graph_entries, read_graphs
+from accord.app.sources import read_for
+from accord.datasets import TableMapping
 from accord.errors import ConvergenceWarning, GraphError, InfeasibleError, OptionError
 from accord.estimator import NodeClassifier
 from accord.evaluation import Answers, Diagnosis
@@ -34,6 +35,7 @@ def predict_graphs(
     diagnose: bool = False,
     limit: str | None = None,
     precision: float | None = None,
+    mapping: TableMapping | None = None,
 ) -> tuple[Columns, list[str]]:
     """Label one graph, or every graph of a folder; labels in the files are read only where they are known labels.
 
@@ -45,6 +47,7 @@ def predict_graphs(
         diagnose: add columns with what is doubtful.
         limit: thresholds of states, such as "fraud=0.3"; None for none.
         precision: leave labels empty where this precision was not reached on validation data; None labels every node.
+        mapping: which tables and columns hold what.
 
     Returns:
         Columns: graph (if there are several), node, task (if there are several), label, probabilities, and those of a
@@ -53,14 +56,15 @@ def predict_graphs(
     if diagnose and (limit is not None or precision is not None):
         raise OptionError("--diagnose is about joint labels. Leave it out, or leave out --threshold and --precision.")
     model, given = NodeClassifier.load(run.path), given or GivenOptions()
-    entries, rows = graph_entries(path), given.rows()
-    graphs = read_graphs(path, model.label_names_ if given.reads_labels else None, with_labels=given.reads_labels)
-    _check_graph_column(rows, entries, given)
+    rows = given.rows()
+    graphs = read_for(model, path, mapping, given.reads_labels)
+    _check_graph_column(rows, [graph.graph_name for graph in graphs], path, given)
     limits = None if limit is None else threshold(limit, model.label_names_)
     columns: Columns = {}
     notes: list[str] = []
-    for entry, graph in zip(entries, graphs, strict=True):
-        name = entry.name if len(graphs) > 1 else None
+    for graph in graphs:
+        name = graph.graph_name if len(graphs) > 1 else None
+        entry = path if name is None else path / name
         try:
             arguments = given.arguments(model, graph, rows, name)
             found = model.diagnose(graph, **arguments) if diagnose else model.answers(graph, **arguments)
@@ -93,17 +97,16 @@ def predict_graphs(
     return columns, notes
 
 
-def _check_graph_column(rows: Sequence[KnownRow], entries: Sequence[Path], given: GivenOptions) -> None:
+def _check_graph_column(rows: Sequence[KnownRow], names: Sequence[str], path: Path, given: GivenOptions) -> None:
     """Refuse known labels that name no graph, or an unknown one, where there are several."""
-    names = {entry.name for entry in entries}
-    for row in rows if len(entries) > 1 else ():
+    for row in rows if len(names) > 1 else ():
         if row.graph not in names:
             raise GraphError(
                 f"{given.known}, line {row.line}: "
                 + (
                     "there are several graphs, so known labels need a column graph with the names of their files."
                     if row.graph is None
-                    else f"there is no graph {row.graph!r} in {entries[0].parent}. Correct the name."
+                    else f"there is no graph {row.graph!r} in {path}. Correct the name."
                 )
             )
 

@@ -15,8 +15,10 @@ import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
+import networkx
 import numpy as np
 import scipy.sparse
 import torch
@@ -25,7 +27,7 @@ from torch_geometric.data import Data
 from accord.datasets import read_folder, read_graph, read_graphs, write_graph
 from accord.errors import AccordError
 
-FORMS = ("g.npz", "g.json", "g", "arrays", "csr")  # the last two: whole .npz files with odd arrays
+FORMS = ("g.npz", "g.json", "g", "arrays", "csr", "g.graphml", "g.pt", "parquet")  # arrays, csr: .npz with odd arrays
 MOST_SECONDS = 30  # for one case; the slowest takes milliseconds
 WORDS = [
     *(b"", b"\0", b"\xff", b"\xef\xbb\xbf", b"\xc3\x28", b"\r", b"\n", b"\r\n", b'"', b'""', b",", b",,", b";", b"'"),
@@ -144,6 +146,28 @@ def write_arrays(rng: random.Random, graph: Data, path: Path, sparse: bool) -> N
     np.savez(path, **arrays)
 
 
+def write_other(graph: Data, form: str, path: Path) -> Path:
+    """A graph in a form that Accord reads but does not write; gives the file to damage."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if form == "g.pt":
+        torch.save(graph, path)
+        return path
+    rows = {"id": [f"n{node}" for node in range(len(graph.x))], "colour": ["red", "blue", ""] * len(graph.x)}
+    nodes = {name: cells[: len(graph.x)] for name, cells in rows.items()} | {"a": graph.x[:, 0].tolist()}
+    ends = [[f"n{node}" for node in side] for side in graph.edge_index.tolist()]
+    if form == "g.graphml":
+        network = networkx.MultiDiGraph()
+        network.add_nodes_from((row[0], {"colour": row[1], "a": row[2]}) for row in zip(*nodes.values(), strict=True))
+        network.add_edges_from(zip(*ends, strict=True))
+        networkx.write_graphml(network, path)
+        return path
+    pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    path.mkdir()
+    parquet.write_table(pyarrow.table(nodes), path / "nodes.parquet")
+    parquet.write_table(pyarrow.table({"source": ends[0], "target": ends[1]}), path / "edges.parquet")
+    return path / "nodes.parquet"
+
+
 def check_graph(graph: Data) -> None:
     """Raise an AssertionError unless a graph that was read is valid."""
     nodes = len(graph.x)
@@ -174,6 +198,8 @@ def run_case(seed: int, number: int, folder: Path) -> tuple[Failure | None, bool
     before = None
     if form in ("arrays", "csr"):
         write_arrays(rng, graph, path, sparse=form == "csr")
+    elif form in ("g.graphml", "g.pt", "parquet"):
+        mutate(rng, write_other(graph, form, path))
     else:
         write_graph(graph, path, names)
         before = read_graph(path, with_labels=False) if form == "g.npz" else None
@@ -185,7 +211,11 @@ def run_case(seed: int, number: int, folder: Path) -> tuple[Failure | None, bool
                 check_graph(graph)
                 if before is not None:  # .npz files have checksums, so damage must not change what is read
                     for name, values in before.to_dict().items():
-                        same = torch.equal(values, graph[name]) if name != "feature_names" else values == graph[name]
+                        same = (
+                            torch.equal(values, graph[name])
+                            if isinstance(values, torch.Tensor)
+                            else values == graph[name]
+                        )
                         assert same, f"{name} has changed"
     except (AccordError, OSError):
         return None, True

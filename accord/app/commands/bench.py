@@ -101,6 +101,7 @@ def bench_defaults(
         typer.Option(help="Only these: logistic, gcn, sage, default; may be repeated.", show_default="all"),
     ] = None,
     seeds: Annotated[str, typer.Option(help="As 0-4 or 0,2.")] = "0-4",
+    ensemble: Annotated[int, typer.Option(min=1, help="Members of the default model; their evidence is averaged.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, help="Processes side by side, with one thread each.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder of records and table; what it holds is not run again.")] = Path(
         "runs/bench-defaults"
@@ -113,5 +114,10 @@ def bench_defaults(
     def tell(line: str) -> None:
         messages().print(line, soft_wrap=True, markup=False)
 
-    run_defaults(task or list(TASKS), parse_seeds(seeds), model or [*PEERS, "default"], out, tell=tell, jobs=jobs)
+    models = model or [*PEERS, "default"]
+    parameters = {}
+    if ensemble > 1:
+        models = [f"ensemble of {ensemble}" if name == "default" else name for name in models]
+        parameters["ensemble"] = ensemble
+    run_defaults(task or list(TASKS), parse_seeds(seeds), models, out, parameters, tell, jobs)
     output().print((out / "README.md").read_text(), markup=False, soft_wrap=True)

@@ -18,7 +18,7 @@ PAGES = [
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 QUICK = ('benchmark="cora*"', 'benchmark="cora*", max_epochs=2')  # the README's own training takes minutes
 README_WORDS = 1000
-ADR_WORDS = 450
+ADR_WORDS = 500
 
 
 def python_blocks(page):

@@ -10,6 +10,7 @@ from accord.app import options
 from accord.app.commands.bench import bench_app
 from accord.app.commands.data import ColumnsOption, MappingOption, data_app
 from accord.app.console import Commands, messages, output
+from accord.app.server.options import serve
 
 HELP = (
     "Labels that agree: joint labelling of the nodes of new graphs.\n\n"
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench", no_args_is_help=True)
+app.command()(serve)
 
 
 def print_version(wanted: bool) -> None:

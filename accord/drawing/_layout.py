@@ -1,10 +1,13 @@
-"""Layout of small graphs: distances in the drawing follow distances in the graph (Kamada and Kawai 1989)."""
+"""Layout of graphs: distances in the drawing follow distances in the graph (Kamada and Kawai 1989)."""
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.sparse import coo_matrix
+from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import shortest_path
 
+from accord.drawing._large_layout import place_many
+
+SMALL = 120  # nodes; the work for all pairs of more takes seconds
 COMPONENT_GAP = 1.5  # steps between components, beyond the longest path inside one
 
 
@@ -17,8 +20,10 @@ def place_nodes(num_nodes: int, edges: np.ndarray) -> np.ndarray:
     """
     if num_nodes < 2:
         return np.zeros((num_nodes, 2))
-    adjacency = coo_matrix((np.ones(edges.shape[1]), edges), shape=(num_nodes, num_nodes))
-    distance = shortest_path(adjacency.tocsr(), directed=False, unweighted=True)
+    adjacency = adjacency_of(num_nodes, edges)
+    if num_nodes > SMALL:
+        return _fit_frame(place_many(adjacency), turn=False)
+    distance = shortest_path(adjacency, directed=False, unweighted=True)
     reach = distance[np.isfinite(distance)].max()
     distance[~np.isfinite(distance)] = reach + COMPONENT_GAP
     first, second = np.triu_indices(num_nodes, 1)
@@ -39,6 +44,12 @@ def place_nodes(num_nodes: int, edges: np.ndarray) -> np.ndarray:
     return _fit_frame(found)
 
 
+def adjacency_of(num_nodes: int, edges: np.ndarray) -> csr_matrix:
+    """The symmetric adjacency matrix of edges [2, edges]."""
+    both = np.concatenate([edges, edges[::-1]], axis=1)
+    return coo_matrix((np.ones(both.shape[1]), both), shape=(num_nodes, num_nodes)).tocsr()
+
+
 def _start(distance: np.ndarray) -> np.ndarray:
     """Start from classical scaling, with small shifts that keep equivalent nodes from starting at the same place."""
     squared = distance**2
@@ -50,11 +61,12 @@ def _start(distance: np.ndarray) -> np.ndarray:
     return shifted
 
 
-def _fit_frame(position: np.ndarray) -> np.ndarray:
+def _fit_frame(position: np.ndarray, turn: bool = True) -> np.ndarray:
     """Rotate the longer axis into the horizontal, centre, and scale to [-1, 1]."""
-    centred = position - position.mean(0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    turned = centred @ axes.T
+    turned = position - position.mean(0)
+    if turn:
+        _, _, axes = np.linalg.svd(turned, full_matrices=False)
+        turned = turned @ axes.T
     low, high = turned.min(0), turned.max(0)
     middle, half = (low + high) / 2, max(float((high - low).max()) / 2, 1e-9)
     framed: np.ndarray = (turned - middle) / half

@@ -13,6 +13,7 @@ from accord.estimator._checks import check_graph, check_truth
 from accord.estimator._diagnosis import diagnose_batch
 from accord.estimator._explanation import Explanation, explain_node
 from accord.estimator._reading import GIVEN, OneOrList, Reading
+from accord.estimator._sweeps import Sweep, sweeps_of
 from accord.estimator._thresholds import Thresholds, check_thresholds, labels_by_threshold
 from accord.estimator._trust import check_precision, trusted_labels
 from accord.estimator.knowledge import Knowledge, Places, States
@@ -135,6 +136,24 @@ class Labelling(Reading):
 
         given = _arguments(known, forbid, forbid_directed, require, prefer)
         return self._of_each(graph, "predict_edge_proba", values, given, of_edges=True)
+
+    def sweeps(self, graph: Data, task: int = 0, max_sweeps: int = 20, **given: Any) -> list[Sweep]:
+        """Probabilities before the first sweep of belief propagation and after each one, to see messages at work.
+
+        They converge to `predict_proba`; before the first sweep every node knows its own evidence alone.
+
+        Args:
+            graph: one graph.
+            task: which label of a node, where it has several.
+            max_sweeps: how many sweeps to make at most; fewer where messages converge earlier.
+            given: what is known, as for `predict`.
+        """
+        self._check_fitted()
+        knowledge, batch = self._read_given(given, "sweeps", None), self.collate([graph])
+        field = self.model_.field(batch)
+        if knowledge is not None:
+            field = knowledge.bind([graph], 0, batch).apply(field)
+        return list(sweeps_of(self.model_, field, task, max_sweeps))
 
     def answers(self, graphs: Sequence[Data], **given: Any) -> Answers:
         """What each part of the model says about graphs: node network, edge network, and the joint labels.

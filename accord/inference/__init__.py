@@ -6,6 +6,7 @@ from accord.inference._feasibility import find_labels, possible_states
 from accord.inference._options import Schedule, Semiring
 from accord.inference._propagate import propagate
 from accord.inference._sampling import sample_exact, sample_gibbs
+from accord.inference._trace import trace
 from accord.inference.exact import ExactBeliefs, eliminate_beliefs, enumerate_beliefs
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "sample_exact",
     "sample_gibbs",
     "spanning_tree_probabilities",
+    "trace",
 ]

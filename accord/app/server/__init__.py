@@ -1,0 +1,1 @@
+"""`accord serve`: an HTTP server with a page, for one trained model."""

@@ -1,0 +1,125 @@
+// The selected node: what each part says, its probabilities, and why it has its label.
+
+import { symbol, colourOf } from "./shapes.js";
+import { element } from "./stage.js";
+
+const SHOWN = 12; // contributions; the rest are added up
+const $ = (id) => document.getElementById(id);
+
+/** Fill the card of a node with what is known without asking the server. */
+export function showNode(view, node) {
+  $("node-card").hidden = node === null;
+  if (node === null) return;
+  $("node-title").textContent = `Node ${view.names[node]}`;
+  const said = element("dl", "said");
+  for (const [title, state] of view.said(node)) {
+    said.append(element("dt", "", title), element("dd", "", state < 0 ? "unknown" : view.states[state]));
+  }
+  $("node-labels").replaceChildren(said);
+  fillStates($("clamp"), view.states, "not known");
+  $("clamp").value = view.known.has(node) ? String(view.known.get(node)) : "";
+  showMarginals(view, view.marginals(node));
+}
+
+/** Bars of probabilities, the largest first. */
+function showMarginals(view, probabilities) {
+  const order = probabilities.map((p, state) => [p, state]).sort((a, b) => b[0] - a[0]);
+  const rows = order.filter(([p], place) => place < 6 && (p >= 0.0005 || place < 2));
+  $("node-marginals").replaceChildren(
+    ...rows.flatMap(([p, state]) => [
+      nameCell(view.states[state]),
+      bar(0, p, colourOf(state, view.colours)),
+      element("span", "number", `${(100 * p).toFixed(1)} %`),
+    ]),
+  );
+}
+
+/** Fill in the explanation; `pick` is called with the number of a neighbour. */
+export function showExplanation(view, explanation, pick) {
+  $("node-words").replaceChildren(...explanation.words.map((sentence) => element("p", "", sentence)));
+  const order = explanation.probabilities.map((p, state) => [p, state]).sort((a, b) => b[0] - a[0]);
+  const other = order.find(([, state]) => state !== explanation.label)?.[1];
+  $("against-row").hidden = other === undefined;
+  if (other === undefined) return;
+  $("against-text").textContent = `What speaks for ${view.states[explanation.label]} rather than`;
+  const choice = $("against");
+  fillStates(choice, view.states);
+  choice.querySelector(`option[value="${explanation.label}"]`).remove();
+  choice.value = String(other);
+  const draw = () => showContributions(explanation, Number(choice.value), pick);
+  choice.onchange = draw;
+  draw();
+}
+
+/** Differences of evidence and messages between the label and another state, in nats. */
+function showContributions(explanation, other, pick) {
+  const difference = (values) => {
+    const [own, against] = [values[explanation.label], values[other]];
+    if (own === null && against === null) return 0;
+    return own === null ? -Infinity : against === null ? Infinity : own - against;
+  };
+  const rows = explanation.messages.map(({ node, name, message }) => [difference(message), name, node]);
+  rows.sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]));
+  const rest = rows.splice(SHOWN);
+  const all = [[difference(explanation.evidence), "its own evidence", null], ...rows];
+  if (rest.length) all.push([rest.reduce((sum, [value]) => sum + value, 0), `${rest.length} more neighbours`, null]);
+  const largest = Math.max(1e-9, ...all.map(([value]) => Math.abs(value)).filter(Number.isFinite));
+  $("node-contributions").replaceChildren(
+    ...all.flatMap(([value, name, node]) => {
+      const cell = nameCell(node === null ? name : `node ${name}`);
+      if (node !== null) {
+        const link = element("button", "name", `node ${name}`);
+        link.type = "button";
+        link.onclick = () => pick(node);
+        cell.replaceChildren(link);
+      }
+      const share = Math.max(-1, Math.min(1, value / largest));
+      const colour = value >= 0 ? "var(--for)" : "var(--against)";
+      const text = Number.isFinite(value) ? `${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}` : value > 0 ? "rules out" : "ruled out";
+      return [cell, bar(share < 0 ? 0.5 + share / 2 : 0.5, Math.abs(share) / 2, colour, true), element("span", "number", text)];
+    }),
+  );
+}
+
+export function fillStates(select, states, empty = null) {
+  const options = states.map((name, state) => new Option(name, String(state)));
+  select.replaceChildren(...(empty === null ? [] : [new Option(empty, "")]), ...options);
+}
+
+function nameCell(text) {
+  const cell = element("span", "name", text);
+  cell.title = text;
+  return cell;
+}
+
+/** A bar from `start`, both as shares of the width. */
+function bar(start, share, colour, centred = false) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 100 10");
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("aria-hidden", "true");
+  const add = (x, width, fill) => {
+    const rect = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    for (const [name, value] of Object.entries({ x, width, y: 0, height: 10, fill })) rect.setAttribute(name, value);
+    svg.append(rect);
+  };
+  add(0, 100, "var(--page)");
+  add(100 * start, Math.max(0.6, 100 * share), colour);
+  if (centred) add(49.8, 0.4, "var(--soft)");
+  return svg;
+}
+
+/** The legend: symbols with names and counts, or the scale of uncertainty. */
+export function showLegend(view, counts) {
+  const parts = [];
+  if (view.colouring === "uncertainty") parts.push(element("span", "", "sure"), element("span", "ramp"), element("span", "", "unsure"));
+  view.states.forEach((name, state) => {
+    if (!counts[state]) return;
+    const entry = element("span");
+    entry.append(symbol(state, view.colouring === "uncertainty" ? view.states.map(() => "#8a8f98") : view.colours), `${name} (${counts[state]})`);
+    parts.push(entry);
+  });
+  if (view.truth) parts.push(element("span", "soft", "dashed ring: wrong"));
+  if (view.known.size) parts.push(element("span", "soft", "double ring: known"));
+  $("legend").replaceChildren(...parts);
+}

@@ -1,0 +1,194 @@
+// The drawings: one panel for each part of the model, with the same places, moved together.
+
+import cytoscape from "./vendor/cytoscape.esm.min.mjs";
+import { colourOf, ramp, shapeOf, uncertainty } from "./shapes.js";
+
+const SPACE = 46; // pixels for a node, when the drawing is made
+const LARGE = 800; // nodes; more are drawn plainly, and edges are left out while the drawing moves
+const LETTERS = 3; // longer names do not fit into a node
+
+export class Stage {
+  /** @param place the element for the panels. @param picked called with the number of a node, or null. */
+  constructor(place, picked) {
+    this.place = place;
+    this.picked = picked;
+    this.panels = new Map(); // key -> {cy, title, nodes: by number}
+  }
+
+  /** Draw a graph anew: `drawing` as /api/draw gives it, one panel for each of `keys`. */
+  build(drawing, keys) {
+    const before = this.viewport();
+    const sameGraph = this.drawing === drawing;
+    this.clear();
+    this.drawing = drawing;
+    this.large = drawing.shown.length > LARGE;
+    this.place.classList.toggle("many", keys.length > 1);
+    const elements = this.elements(drawing);
+    for (const key of keys) this.panels.set(key, this.panel(key, elements));
+    if (sameGraph && before) this.move(before);
+    else this.fit();
+  }
+
+  clear() {
+    for (const { cy } of this.panels.values()) cy.destroy();
+    this.panels.clear();
+    this.place.replaceChildren();
+  }
+
+  elements(drawing) {
+    const size = Math.sqrt(drawing.shown.length) * SPACE;
+    const nodes = drawing.shown.map((node, i) => ({
+      data: { id: `n${node}`, node, colour: "#999999", shape: "ellipse", text: "", ring: 0 },
+      position: { x: drawing.x[i] * size, y: -drawing.y[i] * size },
+    }));
+    const [sources, targets] = drawing.edges;
+    const edges = sources.map((source, i) => ({
+      data: { id: `e${i}`, source: `n${drawing.shown[source]}`, target: `n${drawing.shown[targets[i]]}`, change: 0 },
+    }));
+    return [...nodes, ...edges];
+  }
+
+  panel(key, elements) {
+    const box = element("div", "panel");
+    const title = element("h2");
+    const canvas = element("div", "canvas");
+    canvas.dataset.part = key;
+    canvas.setAttribute("role", "img");
+    box.append(title, canvas);
+    this.place.append(box);
+    const cy = cytoscape({
+      container: canvas,
+      elements: structuredClone(elements),
+      layout: { name: "preset", fit: false },
+      style: look(this.large),
+      minZoom: 0.01,
+      maxZoom: 6,
+      boxSelectionEnabled: false,
+      autoungrabify: true,
+      autounselectify: true,
+      selectionType: "single",
+      textureOnViewport: this.large,
+      hideEdgesOnViewport: this.large,
+      pixelRatio: this.large ? 1 : "auto",
+    });
+    cy.on("tap", "node", (event) => this.picked(event.target.data("node")));
+    cy.on("tap", (event) => event.target === cy && this.picked(null));
+    cy.on("mouseover", "node", () => (canvas.style.cursor = "pointer"));
+    cy.on("mouseout", "node", () => (canvas.style.cursor = ""));
+    cy.on("viewport", () => this.follow(cy));
+    return { cy, title, canvas };
+  }
+
+  /** Move the other panels as one was moved. */
+  follow(leader) {
+    if (this.following) return;
+    this.following = true;
+    for (const { cy } of this.panels.values()) if (cy !== leader) cy.viewport({ zoom: leader.zoom(), pan: leader.pan() });
+    this.following = false;
+  }
+
+  viewport() {
+    const first = this.panels.values().next().value;
+    return first && { zoom: first.cy.zoom(), pan: { ...first.cy.pan() }, width: first.cy.width(), height: first.cy.height() };
+  }
+
+  /** Keep the middle of an earlier view in the middle, in panels that may have another size. */
+  move(before) {
+    const first = this.panels.values().next().value;
+    if (first.cy.width() !== before.width || first.cy.height() !== before.height) this.fit();
+    else first.cy.viewport(before);
+  }
+
+  fit() {
+    this.panels.values().next().value?.cy.fit(undefined, 34);
+  }
+
+  /** Colour one panel. `labels` and `marginals` by node; `states` and `colours` of the model. */
+  paint(key, { labels, marginals, truth, known, changed, states, colours, colouring, heading, note, wrong }) {
+    const panel = this.panels.get(key);
+    if (!panel) return;
+    const shades = Array.from({ length: 65 }, (_, i) => ramp(i / 64));
+    panel.cy.batch(() => {
+      panel.cy.nodes().forEach((drawn) => {
+        const node = drawn.data("node");
+        const state = labels[node];
+        const unsure = marginals ? uncertainty(marginals[node]) : 0;
+        const name = state < 0 ? "?" : states[state];
+        drawn.data({
+          colour: colouring === "uncertainty" && marginals ? shades[Math.round(64 * unsure)] : colourOf(state, colours),
+          dark: colouring === "uncertainty" && marginals ? Number(unsure > 0.55) : 0,
+          shape: shapeOf(state),
+          text: name.length <= LETTERS ? name : `${name.slice(0, LETTERS - 1)}…`,
+          ring: known?.has(node) ? 2 : truth && truth[node] >= 0 && truth[node] !== state ? 1 : 0,
+          changed: changed?.has(node) ? 1 : 0,
+        });
+      });
+    });
+    panel.title.replaceChildren(heading);
+    if (note) {
+      const text = element("span", wrong ? "bad" : "");
+      text.textContent = `  ${note}`;
+      panel.title.append(text);
+    }
+    panel.canvas.setAttribute("aria-label", `${heading}. ${note ?? ""} The list of nodes has the same in words.`);
+  }
+
+  /** Show along which edges messages changed; null shows none. */
+  paintEdges(key, changes) {
+    const panel = this.panels.get(key);
+    if (!panel) return;
+    panel.cy.batch(() => panel.cy.edges().forEach((edge, i) => edge.data("change", changes?.[i] ?? 0)));
+  }
+
+  /** Mark a node and show it. */
+  select(node) {
+    for (const { cy } of this.panels.values()) {
+      cy.batch(() => {
+        cy.$(".picked, .near").removeClass("picked near");
+        if (node === null) return;
+        const drawn = cy.getElementById(`n${node}`);
+        drawn.addClass("picked");
+        drawn.connectedEdges().addClass("near");
+      });
+      const box = node === null ? null : cy.getElementById(`n${node}`)[0]?.renderedPosition();
+      if (box && (box.x < 0 || box.y < 0 || box.x > cy.width() || box.y > cy.height())) {
+        cy.center(cy.getElementById(`n${node}`));
+      }
+    }
+  }
+
+  restyle() {
+    for (const { cy } of this.panels.values()) cy.style(look(this.large)).update();
+  }
+}
+
+/** The style sheet of the drawings, in the colours of the page. */
+function look(large) {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name) => style.getPropertyValue(name).trim();
+  return [
+    {
+      selector: "node",
+      style: {
+        width: 30, height: 30, shape: "data(shape)", "background-color": "data(colour)", label: "data(text)",
+        color: colour("--node-ink"), "font-size": 13, "font-weight": 600, "text-valign": "center", "text-halign": "center",
+        "min-zoomed-font-size": 8, "border-width": 1, "border-color": colour("--card"),
+      },
+    },
+    { selector: "node[dark = 1]", style: { color: colour("--card") } },
+    { selector: "node[ring = 1]", style: { "border-width": 3.5, "border-color": colour("--wrong"), "border-style": "dashed" } },
+    { selector: "node[ring = 2]", style: { "border-width": 6, "border-color": colour("--ink"), "border-style": "double" } },
+    { selector: "node[changed = 1]", style: { "underlay-color": colour("--accent"), "underlay-opacity": 0.35, "underlay-padding": 9 } },
+    { selector: "node.picked", style: { "underlay-color": colour("--accent"), "underlay-opacity": 0.7, "underlay-padding": 8, width: 36, height: 36, "z-index": 9 } },
+    { selector: "edge", style: { width: large ? 1 : 2, "line-color": colour("--edge"), "curve-style": "haystack", "haystack-radius": 0, opacity: large ? 0.5 : 1 } },
+    { selector: "edge[change > 0.01]", style: { width: `mapData(change, 0, 0.5, 2, 11)`, "line-color": colour("--for"), opacity: 0.9 } },
+    { selector: "edge.near", style: { "line-color": colour("--accent"), opacity: 1, width: 3 } },
+  ];
+}
+
+export function element(tag, className = "", text = "") {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text) made.textContent = text;
+  return made;
+}

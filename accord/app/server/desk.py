@@ -170,25 +170,23 @@ class Desk:
         """What each part of the model says about one graph; the whole model obeys what is known."""
         graph, rules = self._one(asked)
         notes: list[str] = []
+        given = rules | ({"known": [rules["known"]]} if "known" in rules else {})
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            try:
-                found = self.model.answers([graph])
-            except GraphError as error:
-                if graph.y is None:
-                    raise
-                notes.append(f"The labels of the graph are not shown: {in_command_line_words(error)}")
-                found = self.model.answers([without_labels(graph)])
-            labels, marginals = dict(found.labels), dict(found.probabilities)
-            if rules:
-                bare = without_labels(graph)
-                labels[found.whole] = self._of_tasks(self.model.predict(bare, **rules))
-                marginals[found.whole] = self._of_tasks(self.model.predict_proba(bare, **rules))
+            found = None
+            if graph.y is not None:
+                try:
+                    found = self.model.answers([graph], **given)
+                except GraphError as error:
+                    notes.append(f"The labels of the graph are not shown: {in_command_line_words(error)}")
+            found = found or self.model.answers([without_labels(graph)], **given)
         truth = None if found.truth is None else found.truth[asked.task].tolist()
         parts = {
-            part: {"labels": labels[part][asked.task].tolist(), "marginals": rounded(marginals[part][asked.task])}
-            for part in labels
+            part: {"labels": labels[asked.task].tolist(), "marginals": rounded(found.probabilities[part][asked.task])}
+            for part, labels in found.labels.items()
         }
+        if found.residual is not None:
+            notes.append("Belief propagation did not converge: the probabilities are rough.")
         return {"truth": truth, "parts": parts, "warnings": [*notes, *said(caught)]}
 
     def sweeps(self, asked: SweepsRequest) -> Plain:
@@ -266,10 +264,6 @@ class Desk:
         if task is None:
             return [label] * len(self.tasks)
         return [label if other == task else -1 for other in range(len(self.tasks))]
-
-    def _of_tasks(self, values: Tensor) -> Tensor:
-        """[nodes, ...] or [nodes, tasks, ...] -> [tasks, nodes, ...]."""
-        return values[None] if len(self.tasks) == 1 else values.transpose(0, 1)
 
 
 class naming:

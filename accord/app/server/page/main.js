@@ -174,7 +174,9 @@ function changedIn(sweep) {
 /** The drawing has the edges of the graph in their order, without those to nodes that are not drawn. */
 function changesOfDrawnEdges(sweep) {
   if (view.drawing.shown.length === view.drawing.total) return sweep.message_change;
-  return sweep.message_change.filter((_, edge) => sweeps.drawn(edge));
+  const drawn = new Set(view.drawing.shown);
+  const [sources, targets] = sweeps.edges;
+  return sweep.message_change.filter((_, edge) => drawn.has(sources[edge]) && drawn.has(targets[edge]));
 }
 
 function pick(node) {

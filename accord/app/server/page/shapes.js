@@ -1,6 +1,6 @@
 // Colours and shapes of states: a label is never told by colour alone.
 
-export const SHAPES = ["ellipse", "rectangle", "triangle", "diamond", "pentagon", "hexagon", "star", "vee", "octagon", "tag"];
+export const SHAPES = ["ellipse", "rectangle", "triangle", "diamond", "pentagon", "hexagon", "star", "barrel", "octagon", "tag"];
 const OUTLINES = { // in a square from 0 to 20, for the legend
   ellipse: "M10 1a9 9 0 1 0 .01 0z",
   rectangle: "M2 2h16v16h-16z",
@@ -9,7 +9,7 @@ const OUTLINES = { // in a square from 0 to 20, for the legend
   pentagon: "M10 1 19 8 16 19H4L1 8z",
   hexagon: "M5 2h10l5 8-5 8H5L0 10z",
   star: "M10 0l3 7h7l-6 4 2 8-6-5-6 5 2-8-6-4h7z",
-  vee: "M0 1 10 6 20 1 10 20z",
+  barrel: "M2 5q8-5 16 0v10q-8 5-16 0z",
   octagon: "M6 1h8l5 5v8l-5 5H6l-5-5V6z",
   tag: "M1 3h12l6 7-6 7H1z",
 };

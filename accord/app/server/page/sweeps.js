@@ -36,7 +36,7 @@ export class Sweeps {
     if (this.sweeps) return;
     const mine = (this.loading ??= post("/api/sweeps", { ...this.request(), max_sweeps: MOST }));
     const found = await mine;
-    if (this.loading === mine) this.sweeps = found.sweeps;
+    if (this.loading === mine) [this.sweeps, this.edges] = [found.sweeps, found.edges];
   }
 
   async show(place) {

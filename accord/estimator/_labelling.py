@@ -137,23 +137,22 @@ class Labelling(Reading):
         given = _arguments(known, forbid, forbid_directed, require, prefer)
         return self._of_each(graph, "predict_edge_proba", values, given, of_edges=True)
 
-    def sweeps(self, graph: Data, task: int = 0, max_sweeps: int = 20, **given: Any) -> list[Sweep]:
+    def sweeps(self, graph: Data, task: int | str = 0, max_sweeps: int = 20, **given: Any) -> list[Sweep]:
         """Probabilities before the first sweep of belief propagation and after each one, to see messages at work.
 
         They converge to `predict_proba`; before the first sweep every node knows its own evidence alone.
 
         Args:
             graph: one graph.
-            task: which label of a node, where it has several.
+            task: for several tasks, which one, by number or name.
             max_sweeps: how many sweeps to make at most; fewer where messages converge earlier.
             given: what is known, as for `predict`.
         """
-        self._check_fitted()
-        knowledge, batch = self._read_given(given, "sweeps", None), self.collate([graph])
+        known, batch = self._read_given(given, "sweeps", None), self.collate([check_graph(graph, "sweeps")])
         field = self.model_.field(batch)
-        if knowledge is not None:
-            field = knowledge.bind([graph], 0, batch).apply(field)
-        return list(sweeps_of(self.model_, field, task, max_sweeps))
+        if known is not None:
+            field = known.bind([graph], 0, batch).apply(field)
+        return list(sweeps_of(self.model_, field, self._task_number(task, "sweeps"), max_sweeps))
 
     def answers(self, graphs: Sequence[Data], **given: Any) -> Answers:
         """What each part of the model says about graphs: node network, edge network, and the joint labels.

@@ -34,10 +34,6 @@ def sweeps_of(model: FieldModel, field: PairwiseField, task: int, max_sweeps: in
     """
     if isinstance(max_sweeps, bool) or not isinstance(max_sweeps, int) or max_sweeps < 1:
         raise OptionError(f"NodeClassifier.sweeps: max_sweeps is {max_sweeps!r}; give a whole number from 1 on.")
-    if isinstance(task, bool) or not isinstance(task, int) or not 0 <= task < field.replicas.numel():
-        raise OptionError(
-            f"NodeClassifier.sweeps: task is {task!r}, but the model has tasks 0 to {field.replicas.numel() - 1}."
-        )
     settings = model.beliefs_of(field, "sum").problem
     appearance = settings.appearance.expand(field.replicas.numel(), field.num_edges).reshape(*field.replicas, -1)
     before: Beliefs | None = None

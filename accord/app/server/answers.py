@@ -129,14 +129,24 @@ class Contribution(BaseModel):
     message: Numbers = Field(description="In nats, for each state; null is minus infinity.")
 
 
+class Path(BaseModel):
+    """How evidence of a far node reaches the node."""
+
+    nodes: list[str] = Field(description="Names, from the far node to the node itself.")
+    nats: float = Field(description="What it adds to the lead of the label over its rival.")
+
+
 class Explanation(BaseModel):
     """Why a node has its label: evidence and messages add up to the log-belief, up to a constant."""
 
     node: int
     name: str
     label: int
-    words: list[str] = Field(description="The explanation in sentences.")
+    text: str = Field(description="The explanation in words.")
     evidence: Numbers
     messages: list[Contribution]
     log_belief: Numbers
     probabilities: list[float]
+    rival: int | None = Field(description="The most likely other state; null where no other is possible.")
+    paths: list[Path] = Field(description="How evidence of far nodes arrives, the strongest first.")
+    converged: bool

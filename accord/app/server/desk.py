@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -219,11 +219,13 @@ class Desk:
         names = node_names(graph)
         node = find_node(asked.node, names)
         found = self.model.explain(without_labels(graph), node, task=asked.task, **rules)
+        if asked.without is not None:
+            found = found.without(find_node(asked.without, names, "without"))
         return {
             "node": node,
             "name": names[node],
             "label": int(found.label),
-            "words": found.words,
+            "text": str(found),
             "evidence": finite(found.evidence),
             "messages": [
                 {"node": int(other), "name": names[int(other)], "message": finite(message)}
@@ -231,6 +233,9 @@ class Desk:
             ],
             "log_belief": finite(found.log_belief),
             "probabilities": rounded(found.probabilities),
+            "rival": found.rival,
+            "paths": [{"nodes": [names[one] for one in path.nodes], "nats": path.nats} for path in found.paths],
+            "converged": found.converged,
         }
 
     # What is known
@@ -249,8 +254,8 @@ class Desk:
         """Constraints as keyword arguments of `predict`; none where there is nothing to obey."""
         rules: Plain = {}
         if known:
-            names = node_names(graph)
-            labels = {find_node(node, names, f"{where}, known"): label for node, label in known.items()}
+            places = {name: node for node, name in enumerate(node_names(graph))}
+            labels = {find_node(node, places, f"{where}, known"): label for node, label in known.items()}
             rules["known"] = {node: self._known(label, task) for node, label in labels.items() if label is not None}
         for name in ("forbid", "forbid_directed", "require"):
             if getattr(asked, name):
@@ -284,14 +289,15 @@ class naming:
             raise type(error)(f"{self.where}: {in_command_line_words(error)}") from error
 
 
-def find_node(text: str, names: list[str], where: str = "node") -> int:
-    """The number of a node, by its name or its number."""
-    if text in names:
-        return names.index(text)
-    if text.isdecimal() and int(text[:12]) < len(names):
+def find_node(text: str, names: Sequence[str] | Mapping[str, int], where: str = "node") -> int:
+    """The number of a node, by its name or, where no node has that name, by its number as text."""
+    places = names if isinstance(names, Mapping) else {name: node for node, name in enumerate(names)}
+    if text in places:
+        return places[text]
+    if text.isascii() and text.isdecimal() and int(text[:12]) < len(places):
         return int(text)
     raise Refused(
-        422, f"{where}: there is no node {text[:80]!r}. Give a name, or a number from 0 to {len(names) - 1}.", "node"
+        422, f"{where}: there is no node {text[:80]!r}. Give a name, or a number from 0 to {len(places) - 1}.", "node"
     )
 
 

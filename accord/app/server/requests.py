@@ -90,6 +90,7 @@ class ExplainRequest(GraphRequest):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"graph": TRIANGLE, "node": "0"}]})
 
     node: str = Field(description="Name of the node, or its number as text.")
+    without: str | None = Field(None, description="A neighbour: explain as if there were no edge to it.")
 
 
 class SweepsRequest(GraphRequest):

@@ -87,6 +87,36 @@ def test_uploads_are_read_by_the_readers(client, model, graph_file):
     assert found["graphs"][0]["nodes"] == ["x", "y"] and found["graphs"][0]["labels"][1] == "pear"
 
 
+def test_nodes_go_by_name_first_and_by_number_otherwise(client, model):
+    tables = [
+        ("files", ("nodes.csv", b"id,x0,x1,x2\n2,1,0,0\n0,0,1,0\na,0,0,1\n")),
+        ("files", ("edges.csv", b"source,target\n2,0\n0,a\n")),
+    ]
+    identity = client.post("/api/graphs", files=tables).json()["id"]
+    for text, node in (("2", 0), ("0", 1), ("a", 2), ("1", 1)):
+        body = {"graph": {"id": identity}, "node": text}
+        found = client.post("/api/explain", json=body).json()
+        assert (found["node"], found["name"]) == (node, ["2", "0", "a"][node])
+        body = {"graph": {"id": identity}, "known": {text: "quince"}}
+        assert client.post("/api/answers", json=body).json()["parts"]["spn"]["labels"][node] == 2
+
+
+def test_explanations_equal_the_librarys_and_add_up(client, model):
+    body = {"graph": {"id": "test-1"}, "node": "2", "known": {"3": "pear"}}
+    found = client.post("/api/explain", json=body).json()
+    wanted = model.explain(make_graph(201), 2, known={3: "pear"})
+    assert found["label"] == wanted.label and found["text"] == str(wanted)
+    total = np.array(found["evidence"]) + sum(np.array(one["message"]) for one in found["messages"])
+    assert np.ptp(total - np.array(found["log_belief"])) < 1e-5
+    assert {one["node"] for one in found["messages"]} == {1, 3}
+    np.testing.assert_allclose(
+        found["probabilities"], model.predict_proba(make_graph(201), known={3: "pear"})[2], atol=1e-5
+    )
+    cut = client.post("/api/explain", json=body | {"without": "3"}).json()
+    assert cut["text"] == str(wanted.without(3)) and [one["node"] for one in cut["messages"]] == [1]
+    assert refusal(client.post("/api/explain", json=body | {"without": "5"}))[0] == 422
+
+
 def test_labels_that_the_model_does_not_know_are_left_out_with_a_note(client):
     sent = {**RING, "y": ["apple", "pear", "melon", None]}
     found = client.post("/api/answers", json={"graph": sent}).json()

@@ -34,25 +34,62 @@ function showMarginals(view, probabilities) {
   );
 }
 
-/** Fill in the explanation; `pick` is called with the number of a neighbour. */
-export function showExplanation(view, explanation, pick) {
-  $("node-words").replaceChildren(...explanation.words.map((sentence) => element("p", "", sentence)));
-  const order = explanation.probabilities.map((p, state) => [p, state]).sort((a, b) => b[0] - a[0]);
-  const other = order.find(([, state]) => state !== explanation.label)?.[1];
-  $("against-row").hidden = other === undefined;
-  if (other === undefined) return;
+/** Fill in the explanation. `pick` is called with the number of a neighbour, `drop` to ask for a label without it. */
+export function showExplanation(view, explanation, pick, drop) {
+  $("node-words").replaceChildren(...sentences(view, explanation).map((sentence) => element("p", "", sentence)));
+  $("what-if").textContent = "";
+  const others = view.states.map((_, state) => state).filter((state) => state !== explanation.label);
+  const other = explanation.rival ?? others[0];
+  $("against-row").hidden = explanation.rival === null;
+  $("node-contributions").replaceChildren();
+  if (explanation.rival === null) return;
   $("against-text").textContent = `What speaks for ${view.states[explanation.label]} rather than`;
   const choice = $("against");
   fillStates(choice, view.states);
   choice.querySelector(`option[value="${explanation.label}"]`).remove();
   choice.value = String(other);
-  const draw = () => showContributions(explanation, Number(choice.value), pick);
+  const draw = () => showContributions(explanation, Number(choice.value), pick, drop);
   choice.onchange = draw;
   draw();
 }
 
+/** The explanation in a few sentences. */
+function sentences(view, explanation) {
+  const name = (state) => view.states[state];
+  const percent = (p) => `${(100 * p).toFixed(p > 0.995 || p < 0.005 ? 1 : 0)}\u00a0%`;
+  const { label, rival, messages, probabilities } = explanation;
+  const found = [`Label ${name(label)}, probability ${percent(probabilities[label])}.`];
+  if (rival === null) return [...found, "No other label is possible, given what is known."];
+  const own = softmax(explanation.evidence);
+  const alone = own.indexOf(Math.max(...own));
+  const lead = (values) => (values[label] ?? -Infinity) - (values[rival] ?? -Infinity);
+  found.push(`By its own evidence alone it would be ${name(alone)} (${percent(own[alone])}).`);
+  const strongest = [...messages].sort((a, b) => Math.abs(lead(b.message)) - Math.abs(lead(a.message)))[0];
+  const total = messages.reduce((sum, { message }) => sum + lead(message), 0);
+  if (messages.length) {
+    const most = messages.length > 1 ? `, most of all node ${strongest.name}` : "";
+    const word = Math.abs(total) < 0.05 ? "hardly change that" : total > 0 ? `speak for ${name(label)}` : `speak for ${name(rival)} instead`;
+    found.push(`Its neighbours ${word}${Math.abs(total) < 0.05 ? "" : most}.`);
+  } else found.push("It has no neighbours.");
+  if (lead(explanation.log_belief) < 0) found.push(`By itself, ${name(rival)} is more likely here; ${name(label)} fits better into the labels of the graph.`);
+  const far = explanation.paths.find(({ nodes }) => nodes.length > 2);
+  if (far) found.push(`From farther away: nodes ${far.nodes.join(" → ")} (${signed(far.nats)}).`);
+  if (!explanation.converged) found.push("Belief propagation did not converge; the numbers are rough.");
+  return found;
+}
+
+function softmax(logs) {
+  const values = logs.map((log) => log ?? -Infinity);
+  const top = Math.max(...values);
+  const parts = values.map((value) => Math.exp(value - top));
+  const sum = parts.reduce((a, b) => a + b, 0);
+  return parts.map((part) => part / sum);
+}
+
+const signed = (value) => `${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}`;
+
 /** Differences of evidence and messages between the label and another state, in nats. */
-function showContributions(explanation, other, pick) {
+function showContributions(explanation, other, pick, drop) {
   const difference = (values) => {
     const [own, against] = [values[explanation.label], values[other]];
     if (own === null && against === null) return 0;
@@ -75,8 +112,17 @@ function showContributions(explanation, other, pick) {
       }
       const share = Math.max(-1, Math.min(1, value / largest));
       const colour = value >= 0 ? "var(--for)" : "var(--against)";
-      const text = Number.isFinite(value) ? `${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}` : value > 0 ? "rules out" : "ruled out";
-      return [cell, bar(share < 0 ? 0.5 + share / 2 : 0.5, Math.abs(share) / 2, colour, true), element("span", "number", text)];
+      const text = Number.isFinite(value) ? signed(value) : value > 0 ? "rules out" : "ruled out";
+      const number = element("span", "number", text);
+      if (node !== null) {
+        const scissors = element("button", "drop", "✕");
+        scissors.type = "button";
+        scissors.title = `What if there were no edge to node ${name}?`;
+        scissors.setAttribute("aria-label", scissors.title);
+        scissors.onclick = () => drop(name);
+        number.append(scissors);
+      }
+      return [cell, bar(share < 0 ? 0.5 + share / 2 : 0.5, Math.abs(share) / 2, colour, true), number];
     }),
   );
 }

@@ -9,6 +9,7 @@ import { Sweeps } from "./sweeps.js";
 import { View } from "./view.js";
 
 const LARGE = 300; // nodes; above, one drawing is clearer than four
+const PHONE = 760; // pixels; one drawing at a time up to this width
 const $ = (id) => document.getElementById(id);
 let view, stage, sweeps, list;
 let shown = null; // key of the only panel, or "all"
@@ -66,7 +67,7 @@ function connect() {
   $("export-csv").onclick = () => view.answers && saveCsv(view, `${fileName()}.csv`);
   $("export-png").onclick = () => view.answers && attempt(() => savePng(stage, view, `${fileName()}.png`));
   matchMedia("(prefers-color-scheme: dark)").onchange = () => (stage.restyle(), paint());
-  document.onkeydown = (event) => event.key === "Escape" && pick(null);
+  document.addEventListener("keydown", (event) => event.key === "Escape" && pick(null));
 }
 
 /** Do something that may be refused, and say why it was. */
@@ -115,7 +116,7 @@ async function ask() {
   view.take(answers);
   sweeps.forget();
   if (first) {
-    shown ??= view.names.length <= LARGE ? "all" : view.whole;
+    shown ??= view.names.length <= LARGE && innerWidth > PHONE && view.panels.length > 1 ? "all" : view.whole;
     showViews();
     rebuild();
   } else {
@@ -132,6 +133,7 @@ function rebuild() {
   stage.build(view.drawing, shown === "all" ? view.panels : [shown]);
   paint();
   stage.select(selected);
+  stage.resize();
 }
 
 /** Colour every panel by what is to be seen now. */
@@ -193,8 +195,15 @@ async function explain() {
   $("node-words").textContent = "…";
   $("node-contributions").replaceChildren();
   $("against-row").hidden = true;
-  const found = await post("/api/explain", { ...view.request(), node: String(node) });
-  if (node === selected) showExplanation(view, found, pick);
+  const found = await post("/api/explain", { ...view.request(), node: view.names[node] });
+  if (node === selected) showExplanation(view, found, pick, (name) => attempt(() => without(node, name)));
+}
+
+/** What the label would be without an edge. */
+async function without(node, name) {
+  const found = await post("/api/explain", { ...view.request(), node: view.names[node], without: name });
+  const sure = (100 * found.probabilities[found.label]).toFixed(0);
+  if (node === selected) $("what-if").textContent = `Without the edge to node ${name}: ${view.states[found.label]}, probability ${sure} %.`;
 }
 
 async function clamp(node, value) {
@@ -304,4 +313,5 @@ function askForToken() {
 
 const fileName = () => view.graph.name.replace(/\.[a-z]+$/i, "").replace(/[^\w-]+/g, "-");
 
+window.accord = { get stage() { return stage; }, get view() { return view; } }; // for tests and the console
 attempt(begin);

@@ -11,7 +11,7 @@ export class NodeList {
   constructor(pick) {
     this.pick = pick;
     $("search").oninput = $("order").onchange = () => this.fill();
-    $("search").onkeydown = (event) => event.key === "ArrowDown" && $("node-list").querySelector("button")?.focus();
+    $("search").addEventListener("keydown", (event) => event.key === "ArrowDown" && $("node-list").querySelector("button")?.focus());
     $("node-list").onkeydown = (event) => this.walk(event);
   }
 

@@ -3,7 +3,7 @@
 import cytoscape from "./vendor/cytoscape.esm.min.mjs";
 import { colourOf, ramp, shapeOf, uncertainty } from "./shapes.js";
 
-const SPACE = 46; // pixels for a node, when the drawing is made
+const SPACE = 40; // pixels for a node, when the drawing is made
 const LARGE = 800; // nodes; more are drawn plainly, and edges are left out while the drawing moves
 const LETTERS = 3; // longer names do not fit into a node
 
@@ -12,7 +12,14 @@ export class Stage {
   constructor(place, picked) {
     this.place = place;
     this.picked = picked;
-    this.panels = new Map(); // key -> {cy, title, nodes: by number}
+    this.panels = new Map(); // key -> {cy, title, canvas}
+    this.moved = false; // by the user: a panel of another size is then not fitted anew
+    new ResizeObserver(() => this.resize()).observe(place);
+  }
+
+  resize() {
+    for (const { cy } of this.panels.values()) cy.resize();
+    if (!this.moved) this.fit();
   }
 
   /** Draw a graph anew: `drawing` as /api/draw gives it, one panel for each of `keys`. */
@@ -25,7 +32,7 @@ export class Stage {
     this.place.classList.toggle("many", keys.length > 1);
     const elements = this.elements(drawing);
     for (const key of keys) this.panels.set(key, this.panel(key, elements));
-    if (sameGraph && before) this.move(before);
+    if (sameGraph && before && this.moved) this.move(before);
     else this.fit();
   }
 
@@ -76,6 +83,7 @@ export class Stage {
     cy.on("mouseover", "node", () => (canvas.style.cursor = "pointer"));
     cy.on("mouseout", "node", () => (canvas.style.cursor = ""));
     cy.on("viewport", () => this.follow(cy));
+    cy.on("dragpan pinchzoom scrollzoom", () => (this.moved = true));
     return { cy, title, canvas };
   }
 
@@ -100,6 +108,7 @@ export class Stage {
   }
 
   fit() {
+    this.moved = false;
     this.panels.values().next().value?.cy.fit(undefined, 34);
   }
 

@@ -87,12 +87,12 @@ export class View {
     return Number(Boolean(this.truth && this.truth[node] >= 0 && this.truth[node] !== this.parts[this.whole].labels[node]));
   }
 
-  /** The body of a request about this graph. Nodes go by number: names need not differ. */
+  /** The body of a request about this graph; nodes go by name. */
   request() {
     return {
       graph: { id: this.graph.id },
       task: this.task,
-      known: Object.fromEntries(this.known),
+      known: Object.fromEntries([...this.known].map(([node, state]) => [this.names[node], state])),
       forbid: this.forbidden,
     };
   }

@@ -19,19 +19,19 @@ def trace(
 ) -> Iterator[Beliefs]:
     """Beliefs before the first sweep and after each one, until every graph has converged.
 
-    The beliefs after k sweeps are those of `propagate` with `max_sweeps=k` and the same options.
+    The beliefs after k sweeps are those of `propagate` with `max_sweeps=k`; each is computed from the beginning,
+    because messages to start from cannot tell an impossible state from one that may become possible. So n sweeps cost
+    as much as n (n + 1) / 2.
 
     Args:
         field: the field to solve.
         semiring: "sum" for marginals, "max" for the best labelling.
         damping: weight of old messages.
         edge_appearance: as for `propagate`.
-        max_sweeps: how many sweeps to make at most.
+        max_sweeps: how many sweeps to show at most.
     """
-    beliefs = propagate(field, semiring, damping, edge_appearance, max_sweeps=0)
-    yield beliefs
-    for _ in range(max_sweeps):
-        beliefs = propagate(field, semiring, damping, edge_appearance, max_sweeps=1, start=beliefs)
+    for sweeps in range(max_sweeps + 1):
+        beliefs = propagate(field, semiring, damping, edge_appearance, max_sweeps=sweeps)
         yield beliefs
-        if bool(beliefs.converged.all()):
+        if sweeps and bool(beliefs.converged.all()):
             return

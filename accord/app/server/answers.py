@@ -99,7 +99,7 @@ class SweepAnswer(BaseModel):
     number: int
     marginals: list[list[float]] = Field(description="[nodes, states].")
     message_change: list[float] = Field(description="[edges]: largest change of a probability in a message.")
-    residual: float | None
+    residual: float | None = Field(description="Largest relative change of a log-message; null where it is infinite.")
     converged: bool
 
 

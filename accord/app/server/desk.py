@@ -1,6 +1,7 @@
 """Answers requests with the model: bytes of JSON in, a status and bytes of JSON out. Runs in a worker process."""
 
 import logging
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -206,7 +207,7 @@ class Desk:
                     "number": sweep.number,
                     "marginals": rounded(sweep.probabilities),
                     "message_change": rounded(sweep.message_change),
-                    "residual": sweep.residual,
+                    "residual": sweep.residual if math.isfinite(sweep.residual or 0.0) else None,
                     "converged": sweep.converged,
                 }
                 for sweep in found

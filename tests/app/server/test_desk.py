@@ -65,6 +65,17 @@ def test_parts_and_sweeps_equal_the_librarys(client, model):
     np.testing.assert_allclose(swept[-1]["marginals"], model.predict_proba(graph, **given), atol=1e-4)
 
 
+def test_sweeps_with_impossible_states_are_plain_json(client, model):
+    """Messages become minus infinity, which JSON does not have."""
+    body = {"graph": {"id": "test-1"}, "known": {"3": 1}, "forbid": [[0, 1]], "max_sweeps": 12}
+    found = client.post("/api/sweeps", json=body).json()["sweeps"]
+    given = {"known": {3: 1}, "forbid": [(0, 1)]}
+    wanted = model.sweeps(make_graph(201), max_sweeps=12, **given)
+    for one, sweep in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one["marginals"], sweep.probabilities, atol=1e-5)
+    assert found[1]["residual"] is None
+
+
 def test_drawing_shows_the_surroundings_of_a_node_in_a_large_graph(client):
     whole = client.post("/api/draw", json={"graph": {"id": "test-1"}}).json()
     assert whole["shown"] == list(range(7)) and len(whole["edges"][0]) == 7

@@ -94,7 +94,7 @@ def test_the_whole_tour(page, trained, graph_file):
     lead = float(numbers[0].replace("−", "-"))
     assert lead == pytest.approx(explained.log_odds(explained.evidence), abs=0.006)
     page.locator("#node-contributions .drop").first.click()
-    page.wait_for_selector("#what-if >> text=Without the edge to node")
+    page.wait_for_selector('#what-if:has-text("Without the edge to node")')
 
     # Clamp its label: the rest follows as in the library.
     other = next(name for name in NAMES if name != NAMES[explained.label])
@@ -131,14 +131,14 @@ def test_the_whole_tour(page, trained, graph_file):
     # Step through the sweeps; the first shows each node's own evidence.
     page.focus("#sweep")
     page.keyboard.press("Home")
-    page.wait_for_selector("#sweep-text >> text=Before the first sweep")
+    page.wait_for_selector('#sweep-text:has-text("Before the first sweep")')
     shown = page.evaluate("() => window.accord.stage.panels.get('spn').cy.nodes().map(n => n.data('text'))")
     sweeps = model.sweeps(graph, **given)
     assert shown == [f"{NAMES[state][:2]}…" for state in sweeps[0].probabilities.argmax(-1).tolist()]
     page.click("#sweep-next")
-    page.wait_for_selector("#sweep-text >> text=After 1 sweep")
+    page.wait_for_selector('#sweep-text:has-text("After 1 sweep")')
     page.click("text=Play sweeps")
-    page.wait_for_selector("#sweep-text >> text=After 2 sweeps")
+    page.wait_for_selector('#sweep-text:has-text("After 2 sweeps")')
 
     # Forget all: back to the first labels.
     page.click("#forget")
@@ -177,7 +177,7 @@ def test_what_cannot_be_is_refused_and_taken_back(page):
 def test_a_bad_file_is_explained(page, tmp_path):
     (tmp_path / "bad.json").write_text('{"x": [[1, 2]], "edge_index": [[0], [0]]}')
     page.set_input_files("#upload", tmp_path / "bad.json")
-    page.wait_for_selector("#notice >> text=2 features")
+    page.wait_for_selector('#notice:has-text("2 features")')
     (tmp_path / "evil.json").write_text('{"x": [[1, 2, 3]], "edge_index": [[], []], "y": ["<img src=x onerror=alert(1)>"]}')
     upload(page, tmp_path / "evil.json")
     assert "onerror" in page.inner_text("#notice") and page.locator("#notice img").count() == 0
@@ -218,7 +218,7 @@ def test_killing_and_restarting_the_server_loses_nothing(page, served, trained, 
     served.process.send_signal(signal.SIGKILL)
     served.process.wait()
     page.click("#node-list li:nth-child(6) button")
-    page.wait_for_selector("#notice >> text=The server does not answer")
+    page.wait_for_selector('#notice:has-text("The server does not answer")')
     with Server(trained, "--data", data_folder, port=served.port, env={"ACCORD_TOKEN": TOKEN}):
         page.wait_for_selector("#node-words p")  # the page has sent the graph again
         page.select_option("#clamp", label="pear")

@@ -53,10 +53,12 @@ def serve_run(
     open_model(run)
     listener = listen(host, port)
     folder = Path(tempfile.mkdtemp(prefix="accord-serve-"))  # only this user can read it
+    uploads = folder / "graphs" / "uploads"  # readers look for a mapping file in the folders above a graph: ours alone
+    uploads.mkdir(parents=True)
     workers = []
     try:
         console.print("[dim]Loading the model.[/]")
-        workers = [Worker(Job(run, folder, limits, data)) for _ in range(limits.workers)]
+        workers = [Worker(Job(run, uploads, limits, data, folder)) for _ in range(limits.workers)]
         for worker in workers:
             worker.wait_until_ready()
         pool = Pool(workers, limits)
@@ -65,7 +67,7 @@ def serve_run(
             pool.close()
             shutil.rmtree(folder, ignore_errors=True)
 
-        app = build_app(pool, Uploads(folder, limits), close)
+        app = build_app(pool, Uploads(uploads, limits), close)
         guarded = Guard(app, limits, token, LOOPBACK_NAMES if local else None)
         config = uvicorn.Config(
             guarded,

@@ -119,6 +119,7 @@ class Drawing(BaseModel):
     x: list[float]
     y: list[float]
     edges: list[list[int]] = Field(description="[2, edges] between drawn nodes, as positions in `shown`.")
+    images: list[list[float]] | None = Field(description="Pixels from 0 to 1 of drawn nodes, where features are images.")
 
 
 class Contribution(BaseModel):

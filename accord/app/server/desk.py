@@ -137,7 +137,14 @@ class Desk:
             "x": position[:, 0].round(4).tolist(),
             "y": position[:, 1].round(4).tolist(),
             "edges": kept.tolist(),
+            "images": self._images(asked.graph.id, graph.x[shown]),
         }
+
+    def _images(self, identity: str | None, x: Tensor) -> Any:
+        width = self.shelf.images(identity)
+        if width is None or x.shape[1] != width**2:
+            return None
+        return (x / x.abs().max().clamp_min(1e-9)).clamp(0, 1).double().numpy().round(2).tolist()
 
     # What the model says
 

@@ -20,6 +20,7 @@ from accord.errors import AccordError
 
 KEPT = 8  # graphs that stay in memory
 LISTED = 500  # graphs of a data set that the page offers
+DIGIT_WIDTH = 8  # pixels of a handwritten digit
 EXAMPLE = "test-"  # beginning of the id of a listed graph
 
 
@@ -43,6 +44,12 @@ class Shelf:
         if self._listed is None:
             self._listed = load_listed(self.config, self.data)[:LISTED]
         return self._listed
+
+    def images(self, identity: str | None) -> int | None:
+        """The width of the square images that the features of a listed graph are; None if they are none."""
+        if identity is None or not identity.startswith(EXAMPLE) or self.data not in (None, DIGITS):
+            return None
+        return DIGIT_WIDTH if is_digits(self.config) or self.data == DIGITS else None
 
     def find(self, asked: Graph, where: str = "graph") -> Data:
         """The graph that a request means.
@@ -120,7 +127,7 @@ def load_listed(config: dict[str, Any], data: str | None) -> list[tuple[str, Dat
         return [(f"{found.name} {number}", graph) for number, graph in enumerate(graphs)]
     trained = config.get("data", {})
     name = trained.get("name")
-    if name == DIGITS and str(trained.get("source", "")).startswith("make_digits"):
+    if is_digits(config):
         counts, seed = trained["graphs"], config["settings"]["seed"]
         graphs = make_digits(counts["train"], counts["val"], counts["test"], seed).test
     elif any(row.name == name and row.present for row in list_benchmarks()) and "files of" not in trained["source"]:
@@ -128,6 +135,12 @@ def load_listed(config: dict[str, Any], data: str | None) -> list[tuple[str, Dat
     else:
         return []
     return [(f"{name} {number}", graph) for number, graph in enumerate(graphs)]
+
+
+def is_digits(config: dict[str, Any]) -> bool:
+    """Whether a run was trained on the made digits."""
+    trained = config.get("data", {})
+    return trained.get("name") == DIGITS and str(trained.get("source", "")).startswith("make_digits")
 
 
 def without_labels(graph: Data) -> Data:

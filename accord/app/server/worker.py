@@ -31,6 +31,7 @@ class Job:
     uploads: Path
     limits: Limits
     data: str | None = None
+    private: Path | None = None  # a folder to remove when the server is gone
 
 
 class WorkerLost(Exception):
@@ -126,7 +127,8 @@ def work(connection: Connection, job: Job) -> None:
             connection.send_bytes(content)
     except (EOFError, OSError):
         time.sleep(0.1)  # a server that stops by itself removes them first
-        shutil.rmtree(job.uploads, ignore_errors=True)
+        if job.private is not None:
+            shutil.rmtree(job.private, ignore_errors=True)
 
 
 def open_desk(job: Job) -> Callable[[str, bytes], tuple[int, bytes]]:

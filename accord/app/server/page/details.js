@@ -1,7 +1,7 @@
 // The selected node: what each part says, its probabilities, and why it has its label.
 
 import { symbol, colourOf } from "./shapes.js";
-import { element } from "./stage.js";
+import { element, picture } from "./stage.js";
 
 const SHOWN = 12; // contributions; the rest are added up
 const $ = (id) => document.getElementById(id);
@@ -16,6 +16,13 @@ export function showNode(view, node) {
     said.append(element("dt", "", title), element("dd", "", state < 0 ? "unknown" : view.states[state]));
   }
   $("node-labels").replaceChildren(said);
+  const place = view.drawing.images ? view.drawing.shown.indexOf(node) : -1;
+  if (place >= 0) {
+    const image = element("img", "picture");
+    image.src = picture(view.drawing.images[place]);
+    image.alt = "What the networks see";
+    $("node-labels").append(image);
+  }
   fillStates($("clamp"), view.states, "not known");
   $("clamp").value = view.known.has(node) ? String(view.known.get(node)) : "";
   showMarginals(view, view.marginals(node));
@@ -72,7 +79,7 @@ function sentences(view, explanation) {
     found.push(`Its neighbours ${word}${Math.abs(total) < 0.05 ? "" : most}.`);
   } else found.push("It has no neighbours.");
   if (lead(explanation.log_belief) < 0) found.push(`By itself, ${name(rival)} is more likely here; ${name(label)} fits better into the labels of the graph.`);
-  const far = explanation.paths.find(({ nodes }) => nodes.length > 2);
+  const far = explanation.paths.find(({ nodes, nats }) => nodes.length > 2 && Math.abs(nats) >= 0.05);
   if (far) found.push(`From farther away: nodes ${far.nodes.join(" → ")} (${signed(far.nats)}).`);
   if (!explanation.converged) found.push("Belief propagation did not converge; the numbers are rough.");
   return found;
@@ -86,7 +93,7 @@ function softmax(logs) {
   return parts.map((part) => part / sum);
 }
 
-const signed = (value) => `${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}`;
+const signed = (value) => `${value > -0.005 ? "+" : "−"}${Math.abs(value).toFixed(2)}`;
 
 /** Differences of evidence and messages between the label and another state, in nats. */
 function showContributions(explanation, other, pick, drop) {

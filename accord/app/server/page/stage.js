@@ -3,8 +3,11 @@
 import cytoscape from "./vendor/cytoscape.esm.min.mjs";
 import { colourOf, ramp, shapeOf, uncertainty } from "./shapes.js";
 
-const SPACE = 40; // pixels for a node, when the drawing is made
+const SPACE = 38; // pixels for a node, when the drawing is made
+const DENSE = 22; // the same in a large graph, where nodes would be too small to see
+const REACH = 22; // pixels around the middle of a node that belong to it
 const LARGE = 800; // nodes; more are drawn plainly, and edges are left out while the drawing moves
+const CLOSEST = 2; // zoom of a small graph that is fitted
 const LETTERS = 3; // longer names do not fit into a node
 
 export class Stage {
@@ -12,7 +15,7 @@ export class Stage {
   constructor(place, picked) {
     this.place = place;
     this.picked = picked;
-    this.panels = new Map(); // key -> {cy, title, canvas}
+    this.panels = new Map(); // key -> {cy, title, canvas, nodes, edges}
     this.moved = false; // by the user: a panel of another size is then not fitted anew
     new ResizeObserver(() => this.resize()).observe(place);
   }
@@ -32,8 +35,15 @@ export class Stage {
     this.place.classList.toggle("many", keys.length > 1);
     const elements = this.elements(drawing);
     for (const key of keys) this.panels.set(key, this.panel(key, elements));
+    if (drawing.images) this.showImages(drawing);
     if (sameGraph && before && this.moved) this.move(before);
     else this.fit();
+  }
+
+  /** Show what is on the nodes beside their true labels. */
+  showImages(drawing) {
+    const panel = this.panels.get("truth");
+    panel?.cy.batch(() => panel.nodes.forEach((drawn, i) => drawn.data("image", picture(drawing.images[i]))));
   }
 
   clear() {
@@ -42,10 +52,21 @@ export class Stage {
     this.place.replaceChildren();
   }
 
+  /** The node at a place of the drawing, or null. Cytoscape's own search takes 100 ms for 5,000 nodes. */
+  nearest({ x, y }) {
+    let [best, least] = [null, REACH ** 2];
+    for (let i = 0; i < this.drawing.shown.length; i++) {
+      const distance = (this.drawing.x[i] * this.size - x) ** 2 + (this.drawing.y[i] * this.size + y) ** 2;
+      if (distance < least) [best, least] = [this.drawing.shown[i], distance];
+    }
+    return best;
+  }
+
   elements(drawing) {
-    const size = Math.sqrt(drawing.shown.length) * SPACE;
+    const size = Math.sqrt(drawing.shown.length) * (drawing.shown.length > LARGE ? DENSE : SPACE);
+    this.size = size;
     const nodes = drawing.shown.map((node, i) => ({
-      data: { id: `n${node}`, node, colour: "#999999", shape: "ellipse", text: "", ring: 0 },
+      data: { id: `n${node}`, node, colour: "#999999", shape: "ellipse", text: "", ring: 0, dark: 0, changed: 0 },
       position: { x: drawing.x[i] * size, y: -drawing.y[i] * size },
     }));
     const [sources, targets] = drawing.edges;
@@ -78,13 +99,11 @@ export class Stage {
       hideEdgesOnViewport: this.large,
       pixelRatio: this.large ? 1 : "auto",
     });
-    cy.on("tap", "node", (event) => this.picked(event.target.data("node")));
-    cy.on("tap", (event) => event.target === cy && this.picked(null));
-    cy.on("mouseover", "node", () => (canvas.style.cursor = "pointer"));
-    cy.on("mouseout", "node", () => (canvas.style.cursor = ""));
+    cy.on("tap", (event) => this.picked(this.nearest(event.position)));
+    cy.on("mousemove", (event) => (canvas.style.cursor = this.nearest(event.position) === null ? "" : "pointer"));
     cy.on("viewport", () => this.follow(cy));
     cy.on("dragpan pinchzoom scrollzoom", () => (this.moved = true));
-    return { cy, title, canvas };
+    return { cy, title, canvas, nodes: cy.nodes().toArray(), edges: cy.edges().toArray() };
   }
 
   /** Move the other panels as one was moved. */
@@ -109,7 +128,13 @@ export class Stage {
 
   fit() {
     this.moved = false;
-    this.panels.values().next().value?.cy.fit(undefined, 34);
+    const first = this.panels.values().next().value;
+    if (!first) return;
+    first.cy.fit(undefined, 26);
+    if (first.cy.zoom() > CLOSEST) {
+      first.cy.zoom(CLOSEST);
+      first.cy.center();
+    }
   }
 
   /** Colour one panel. `labels` and `marginals` by node; `states` and `colours` of the model. */
@@ -118,20 +143,21 @@ export class Stage {
     if (!panel) return;
     const shades = Array.from({ length: 65 }, (_, i) => ramp(i / 64));
     panel.cy.batch(() => {
-      panel.cy.nodes().forEach((drawn) => {
+      for (const drawn of panel.nodes) {
         const node = drawn.data("node");
         const state = labels[node];
         const unsure = marginals ? uncertainty(marginals[node]) : 0;
         const name = state < 0 ? "?" : states[state];
-        drawn.data({
-          colour: colouring === "uncertainty" && marginals ? shades[Math.round(64 * unsure)] : colourOf(state, colours),
-          dark: colouring === "uncertainty" && marginals ? Number(unsure > 0.55) : 0,
+        const shaded = colouring === "uncertainty" && marginals;
+        change(drawn, {
+          colour: shaded ? shades[Math.round(64 * unsure)] : colourOf(state, colours),
+          dark: Number(Boolean(shaded) && unsure > 0.55),
           shape: shapeOf(state),
           text: name.length <= LETTERS ? name : `${name.slice(0, LETTERS - 1)}…`,
           ring: known?.has(node) ? 2 : truth && truth[node] >= 0 && truth[node] !== state ? 1 : 0,
-          changed: changed?.has(node) ? 1 : 0,
+          changed: Number(Boolean(changed?.has(node))),
         });
-      });
+      }
     });
     panel.title.replaceChildren(heading);
     if (note) {
@@ -146,22 +172,23 @@ export class Stage {
   paintEdges(key, changes) {
     const panel = this.panels.get(key);
     if (!panel) return;
-    panel.cy.batch(() => panel.cy.edges().forEach((edge, i) => edge.data("change", changes?.[i] ?? 0)));
+    panel.cy.batch(() => panel.edges.forEach((edge, i) => change(edge, { change: Math.round(100 * (changes?.[i] ?? 0)) / 100 })));
   }
 
   /** Mark a node and show it. */
   select(node) {
-    for (const { cy } of this.panels.values()) {
+    for (const panel of this.panels.values()) {
+      const { cy } = panel;
       cy.batch(() => {
-        cy.$(".picked, .near").removeClass("picked near");
-        if (node === null) return;
-        const drawn = cy.getElementById(`n${node}`);
+        panel.marked?.removeClass("picked near");
+        const drawn = node === null ? cy.collection() : cy.getElementById(`n${node}`);
+        panel.marked = drawn.union(drawn.connectedEdges());
         drawn.addClass("picked");
         drawn.connectedEdges().addClass("near");
       });
-      const box = node === null ? null : cy.getElementById(`n${node}`)[0]?.renderedPosition();
-      if (box && (box.x < 0 || box.y < 0 || box.x > cy.width() || box.y > cy.height())) {
-        cy.center(cy.getElementById(`n${node}`));
+      const place = panel.marked.nodes()[0]?.renderedPosition();
+      if (place && (place.x < 0 || place.y < 0 || place.x > cy.width() || place.y > cy.height())) {
+        cy.center(panel.marked.nodes());
       }
     }
   }
@@ -169,6 +196,13 @@ export class Stage {
   restyle() {
     for (const { cy } of this.panels.values()) cy.style(look(this.large)).update();
   }
+}
+
+/** Set only what differs: every value that is set costs a new style. */
+function change(drawn, values) {
+  const before = drawn.data();
+  const differing = Object.entries(values).filter(([name, value]) => before[name] !== value);
+  if (differing.length) drawn.data(Object.fromEntries(differing));
 }
 
 /** The style sheet of the drawings, in the colours of the page. */
@@ -181,7 +215,15 @@ function look(large) {
       style: {
         width: 30, height: 30, shape: "data(shape)", "background-color": "data(colour)", label: "data(text)",
         color: colour("--node-ink"), "font-size": 13, "font-weight": 600, "text-valign": "center", "text-halign": "center",
-        "min-zoomed-font-size": 8, "border-width": 1, "border-color": colour("--card"),
+        "min-zoomed-font-size": 8, events: "no", "border-width": 1, "border-color": colour("--card"),
+      },
+    },
+    {
+      selector: "node[image]",
+      style: {
+        "background-image": "data(image)", "background-fit": "cover", "background-image-smoothing": "no", shape: "rectangle",
+        width: 34, height: 34, "border-width": 3, "border-color": "data(colour)", color: colour("--ink"),
+        "text-valign": "top", "text-halign": "right", "text-margin-x": 1, "text-margin-y": 6,
       },
     },
     { selector: "node[dark = 1]", style: { color: colour("--card") } },
@@ -189,10 +231,22 @@ function look(large) {
     { selector: "node[ring = 2]", style: { "border-width": 6, "border-color": colour("--ink"), "border-style": "double" } },
     { selector: "node[changed = 1]", style: { "underlay-color": colour("--accent"), "underlay-opacity": 0.35, "underlay-padding": 9, "underlay-shape": "ellipse" } },
     { selector: "node.picked", style: { "underlay-color": colour("--accent"), "underlay-opacity": 0.7, "underlay-padding": 8, "underlay-shape": "ellipse", width: 36, height: 36, "z-index": 9 } },
-    { selector: "edge", style: { width: large ? 1 : 2, "line-color": colour("--edge"), "curve-style": "haystack", "haystack-radius": 0, opacity: large ? 0.5 : 1 } },
-    { selector: "edge[change > 0.01]", style: { width: `mapData(change, 0, 0.5, 2, 11)`, "line-color": colour("--for"), opacity: 0.9 } },
-    { selector: "edge.near", style: { "line-color": colour("--accent"), opacity: 1, width: 3 } },
+    { selector: "edge", style: { width: large ? 1 : 2, "line-color": colour(large ? "--line" : "--edge"), "curve-style": "haystack", "haystack-radius": 0, events: "no" } },
+    { selector: "edge[change > 0.01]", style: { width: "mapData(change, 0, 0.5, 2, 11)", "line-color": colour("--for") } },
+    { selector: "edge.near", style: { "line-color": colour("--accent"), width: 3 } },
   ];
+}
+
+/** Pixels of a square image as an address that a browser can show. */
+export function picture(pixels) {
+  const width = Math.round(Math.sqrt(pixels.length));
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = width;
+  const pen = canvas.getContext("2d");
+  const image = pen.createImageData(width, width);
+  pixels.forEach((ink, i) => image.data.set([...Array(3).fill(Math.round(255 * (1 - ink))), 255], 4 * i));
+  pen.putImageData(image, 0, 0);
+  return canvas.toDataURL();
 }
 
 export function element(tag, className = "", text = "") {

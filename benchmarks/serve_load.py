@@ -24,7 +24,10 @@ CONNECTIONS, REQUESTS, GRAPHS = 16, 1000, 50
 
 async def ask(reader, writer, body):
     """Send one request on an open connection; returns status and body."""
-    head = f"POST /api/predict HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    head = (
+        "POST /api/predict HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(body)}\r\n\r\n"
+    )
     writer.write(head.encode() + body)
     await writer.drain()
     lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
@@ -70,8 +73,8 @@ def main():
     options = parser.parse_args()
     model = NodeClassifier.load(options.run)
     config = options.run / "config.json"
-    graphs = [graph for _, graph in load_listed(json.loads(config.read_text()) if config.is_file() else {}, options.data)]
-    graphs = graphs[:GRAPHS]
+    trained = json.loads(config.read_text()) if config.is_file() else {}
+    graphs = [graph for _, graph in load_listed(trained, options.data)][:GRAPHS]
     names = model.label_names_ or [str(state) for state in range(model.shape_.num_states)]
     wanted = [[names[state] for state in model.predict(without_labels(graph)).tolist()] for graph in graphs]
     with serving(options.run, options.data) as port:

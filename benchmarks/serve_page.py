@@ -25,7 +25,10 @@ from accord.datasets import write_graph
 from accord.estimator import NodeClassifier
 
 STATES, NAMES = 5, ["ash", "birch", "cedar", "elm", "oak"]
-FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+FLAGS = (
+    "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update "
+    "--disable-sync --disable-quic"
+)
 FRAMES = """() => { const times = []; window.frames_ = times; let last = performance.now(); window.counting_ = true;
   const tick = (now) => { times.push(now - last); last = now; if (window.counting_) requestAnimationFrame(tick); };
   requestAnimationFrame(tick); }"""

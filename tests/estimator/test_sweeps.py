@@ -17,7 +17,11 @@ TREES = made_trees(20, 3, 3)
 
 @pytest.fixture(scope="module", params=["spn", "crf", "gnn"])
 def model(request):
-    values = {"encoder": MLP(hidden=8), "edge_encoder": MLP(hidden=8), "training": TrainingOptions(max_epochs=15, accelerator="cpu")}
+    values = {
+        "encoder": MLP(hidden=8),
+        "edge_encoder": MLP(hidden=8),
+        "training": TrainingOptions(max_epochs=15, accelerator="cpu"),
+    }
     recipe = recipe_for(METHODS[request.param], values)
     made = NodeClassifier(request.param, recipe=recipe, accelerator="cpu", label_names=["a", "b", "c"])
     return made.fit(TREES[:14], TREES[14:])

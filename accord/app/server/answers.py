@@ -31,7 +31,7 @@ class Model(BaseModel):
 
     name: str
     method: str
-    parts: dict[str, str] = Field(description="Parts of the model that label nodes, with titles; the last is the whole.")
+    parts: dict[str, str] = Field(description="Titles of the parts of a model that label nodes.")
     states: list[str] = Field(description="Names of the states, in their order.")
     colours: list[str] = Field(description="A colour for each state.")
     tasks: list[str] = Field(description="Names of the label tasks.")
@@ -119,7 +119,7 @@ class Drawing(BaseModel):
     x: list[float]
     y: list[float]
     edges: list[list[int]] = Field(description="[2, edges] between drawn nodes, as positions in `shown`.")
-    images: list[list[float]] | None = Field(description="Pixels from 0 to 1 of drawn nodes, where features are images.")
+    images: list[list[float]] | None = Field(description="Pixels from 0 to 1, where features are images.")
 
 
 class Contribution(BaseModel):

@@ -223,14 +223,17 @@ def as_json(status: int, body: bytes) -> Response:
 
 def documented(answer: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
     """The answers of a path, for the OpenAPI description."""
-    refusals = {status: {"model": answers.Error, "description": text} for status, text in REFUSALS.items()}
+    refusals: dict[int | str, dict[str, Any]] = {
+        status: {"model": answers.Error, "description": text} for status, text in REFUSALS.items()
+    }
     return {200: {"model": answer, "description": "The answer."}, **refusals}
 
 
 def json_body(model: type[BaseModel]) -> dict[str, Any]:
     """The request body of a path, for the OpenAPI description."""
     reference = {"$ref": REF.format(model=model.__name__)}
-    example = (model.model_config.get("json_schema_extra") or {}).get("examples", [None])[0]  # type: ignore[union-attr]
+    extra: Any = model.model_config.get("json_schema_extra") or {}
+    example = extra.get("examples", [None])[0]
     content = {"schema": reference, **({} if example is None else {"example": example})}
     return {"required": True, "content": {"application/json": content}}
 
@@ -246,6 +249,6 @@ def described(app: FastAPI) -> dict[str, Any]:
 
 
 DESCRIPTION = (
-    "Labels that agree: joint labels for the nodes of graphs. Every refusal is JSON with a code and a message that says "
-    "what to fix. Where the server was started with a token, send `Authorization: Bearer TOKEN`."
+    "Labels that agree: joint labels for the nodes of graphs. Every refusal is JSON with a code and a message that "
+    "says what to fix. Where the server was started with a token, send `Authorization: Bearer TOKEN`."
 )

@@ -15,9 +15,9 @@ def serve(
     run: Annotated[
         Path, typer.Argument(metavar="RUN", help="A run folder, or a folder that NodeClassifier.save wrote.")
     ],
-    host: Annotated[str, typer.Option(help="Address to listen on. One that other machines can reach needs a token.")] = (
-        "127.0.0.1"
-    ),
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. One that other machines can reach needs a token.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 takes any that is free.", min=0, max=65535)] = 8642,
     data: Annotated[
         str | None,
@@ -27,7 +27,8 @@ def serve(
         ),
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="What clients must send; other users of this machine can see it. Or ACCORD_TOKEN.")
+        str | None,
+        typer.Option(help="What clients must send. Visible to others on this machine; ACCORD_TOKEN is not."),
     ] = None,
     token_file: Annotated[Path | None, typer.Option(help="A file with the token.")] = None,
     max_megabytes: Annotated[float, typer.Option(help="Largest request.")] = LIMITS.megabytes,

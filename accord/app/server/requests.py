@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-TRIANGLE = {  # fits no model in particular; the page and the documentation show real ones
+TRIANGLE: Any = {  # fits no model in particular; the page and the documentation show real ones
     "x": [[0.1, 1.0], [0.9, 0.0], [0.8, 0.2]],
     "edge_index": [[0, 1, 2], [1, 2, 0]],
 }

@@ -25,7 +25,9 @@ def test_a_name_with_a_port_is_accepted(client):
     assert client.get("/api/health", headers={"host": "testserver:8642"}).status_code == 200
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://testserver.evil.example", "http://testserver:1"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://testserver.evil.example", "http://testserver:1"]
+)
 def test_pages_of_other_sites_are_refused(client, origin):
     sent = client.post("/api/graphs", files={"files": ("a.json", b"{}")}, headers={"origin": origin})
     assert (sent.status_code, sent.json()["error"]["code"]) == (403, "origin")
@@ -55,7 +57,9 @@ def test_a_body_sent_in_chunks_is_counted(client):
     chunks = (b"x" * 2**18 for _ in range(8))
     response = client.post("/api/answers", content=chunks, headers={"content-type": "application/json"})
     assert (response.status_code, response.json()["error"]["code"]) == (413, "too_large")
-    form = (b"--b\r\ncontent-disposition: form-data; name=files; filename=a.json\r\n\r\n" + b"x" * 2**18 for _ in range(8))
+    form = (
+        b"--b\r\ncontent-disposition: form-data; name=files; filename=a.json\r\n\r\n" + b"x" * 2**18 for _ in range(8)
+    )
     sent = client.post("/api/graphs", content=form, headers={"content-type": "multipart/form-data; boundary=b"})
     assert sent.status_code == 413
 

@@ -178,7 +178,8 @@ def test_a_bad_file_is_explained(page, tmp_path):
     (tmp_path / "bad.json").write_text('{"x": [[1, 2]], "edge_index": [[0], [0]]}')
     page.set_input_files("#upload", tmp_path / "bad.json")
     page.wait_for_selector('#notice:has-text("2 features")')
-    (tmp_path / "evil.json").write_text('{"x": [[1, 2, 3]], "edge_index": [[], []], "y": ["<img src=x onerror=alert(1)>"]}')
+    markup = '{"x": [[1, 2, 3]], "edge_index": [[], []], "y": ["<img src=x onerror=alert(1)>"]}'
+    (tmp_path / "evil.json").write_text(markup)
     upload(page, tmp_path / "evil.json")
     assert "onerror" in page.inner_text("#notice") and page.locator("#notice img").count() == 0
     page.complaints.clear()

@@ -34,7 +34,8 @@ def test_no_name_of_a_client_reaches_the_disk(uploads):
 
 
 @pytest.mark.parametrize(
-    "sent", [["run.py"], ["graph"], ["a.pkl"], ["a.pt"], ["nodes.csv"], ["nodes.csv", "x.csv"], ["a.json", "b.json"], []]
+    "sent",
+    [["run.py"], ["graph"], ["a.pkl"], ["a.pt"], ["nodes.csv"], ["nodes.csv", "x.csv"], ["a.json", "b.json"]],
 )
 def test_other_files_are_refused(uploads, sent):
     with pytest.raises(Refused, match=r"Send one \.json or \.npz file") as caught:

@@ -10,7 +10,9 @@ from packaging.requirements import Requirement
 HEAD = """# Licences of the packages that Accord requires
 
 Written by `make licences` from the metadata of the installed packages, on Linux with Python 3.11. Accord itself is
-under the Apache License 2.0. None of these packages is copied into Accord; its wheel contains Accord alone.
+under the Apache License 2.0. None of these packages is copied into Accord. Its wheel contains one file of others:
+Cytoscape.js 3.34.4 for the page of `accord serve`, under the MIT licence
+([text](../accord/app/server/page/vendor/cytoscape.LICENSE.txt)).
 
 | package | version | licence | required by |
 |---|---|---|---|

@@ -39,6 +39,8 @@ def main() -> None:
     assert CHECKOUT / "accord" not in package.parents, f"accord comes from the checkout: {package}"
     sources = [entry.name for entry in (files("accord") / "inference/kernels/cpu/native").iterdir()]
     assert any(name.endswith(".cpp") for name in sources), f"the wheel has no kernel sources: {sources}"
+    page = [entry.name for entry in (files("accord") / "app/server/page").iterdir()]
+    assert {"index.html", "main.js", "style.css", "vendor"} <= set(page), f"the wheel has no page: {page}"
     assert cpu.unavailable() is None, f"the native kernel does not build: {cpu.unavailable()}"
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)

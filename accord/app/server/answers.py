@@ -68,7 +68,6 @@ class Labels(BaseModel):
     marginals: list[list[float]] | list[list[list[float]]] | None = Field(
         None, description="[nodes, states], or [nodes, tasks, states], where they were asked for."
     )
-    warnings: list[str]
 
 
 class Predictions(BaseModel):
@@ -76,6 +75,7 @@ class Predictions(BaseModel):
 
     states: list[str]
     graphs: list[Labels]
+    warnings: list[str]
 
 
 class PartAnswer(BaseModel):

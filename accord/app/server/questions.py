@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from accord.app.console import in_command_line_words
 from accord.app.server.limits import Limits, Refused
-from accord.app.server.requests import ExplainRequest, GraphRequest, KnownGraph, PredictRequest, SweepsRequest
+from accord.app.server.requests import Constraints, ExplainRequest, GraphRequest, PredictRequest, SweepsRequest
 from accord.app.server.shelf import Shelf, node_names, said, without_labels
 from accord.errors import AccordError, GraphError
 from accord.estimator import NodeClassifier
@@ -43,23 +43,41 @@ class Questions:
                 413, f"graphs: has {len(asked.graphs)} graphs; {self.limits.graphs} are allowed. Send fewer at once.",
                 "too_large",
             )  # fmt: skip
-        return {"states": self.states, "graphs": [self._labels(asked, n, one) for n, one in enumerate(asked.graphs)]}
-
-    def _labels(self, asked: PredictRequest, number: int, one: KnownGraph) -> Plain:
-        where = f"graphs[{number}]"
-        graph = without_labels(self.shelf.find(one.graph, where))
-        rules = self._rules(one.known, asked, graph, None, where)
-        with warnings.catch_warnings(record=True) as caught, naming(where):
+        places = [f"graphs[{number}]" for number in range(len(asked.graphs))]
+        graphs = [
+            without_labels(self.shelf.find(one.graph, where)) for one, where in zip(asked.graphs, places, strict=True)
+        ]
+        rules = [self._rules(one.known, asked, *rest) for one, *rest in zip(asked.graphs, graphs, places, strict=True)]
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            labels = self.model.predict(graph, **rules)
-            marginals = self.model.predict_proba(graph, **rules)
-        sure = marginals.gather(-1, labels[..., None])[..., 0]
+            labels, marginals = self._solve(graphs, rules, places)
+        rows = zip(graphs, labels, marginals, strict=True)
+        return {
+            "states": self.states,
+            "graphs": [self._row(graph, own, each, asked.marginals) for graph, own, each in rows],
+            "warnings": list(dict.fromkeys(said(caught))),
+        }
+
+    def _solve(self, graphs: list[Data], rules: list[Plain], places: list[str]) -> tuple[list[Tensor], list[Tensor]]:
+        """Labels and marginals of graphs, solved together; an error says which of them it is about."""
+        given = rules[0] | {"known": [each.get("known") for each in rules]}
+        try:
+            return self.model.predict(graphs, **given), self.model.predict_proba(graphs, **given)
+        except AccordError as error:
+            for graph, own, where in zip(graphs, rules, places, strict=True):
+                try:
+                    self.model.predict(graph, **own)
+                except AccordError as single:
+                    raise type(error)(f"{where}: {in_command_line_words(single)}") from error
+            raise
+
+    def _row(self, graph: Data, labels: Tensor, marginals: Tensor, all_states: bool) -> Plain:
+        """The labels of one graph."""
         return {
             "nodes": node_names(graph),
             "labels": _named(labels.tolist(), self.states),
-            "probabilities": rounded(sure),
-            "marginals": rounded(marginals) if asked.marginals else None,
-            "warnings": said(caught),
+            "probabilities": rounded(marginals.gather(-1, labels[..., None])[..., 0]),
+            "marginals": rounded(marginals) if all_states else None,
         }
 
     def answers(self, asked: GraphRequest) -> Plain:
@@ -144,9 +162,9 @@ class Questions:
                 "request",
             )  # fmt: skip
         graph = self.shelf.find(asked.graph)
-        return graph, self._rules(asked.known, asked, graph, asked.task, "graph")
+        return graph, self._rules(asked.known, asked, graph, "graph", asked.task)
 
-    def _rules(self, known: Plain, asked: Any, graph: Data, task: int | None, where: str) -> Plain:
+    def _rules(self, known: Plain, asked: Constraints, graph: Data, where: str, task: int | None = None) -> Plain:
         """Constraints as keyword arguments of `predict`; none where there is nothing to obey."""
         rules: Plain = {}
         if known:
@@ -165,24 +183,6 @@ class Questions:
         if task is None:
             return [label] * len(self.tasks)
         return [label if other == task else -1 for other in range(len(self.tasks))]
-
-
-class naming:
-    """Puts the place of a graph in a request in front of the errors about it.
-
-    Args:
-        where: the place.
-    """
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-
-    def __enter__(self) -> None:
-        """Begin."""
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, AccordError):
-            raise type(error)(f"{self.where}: {in_command_line_words(error)}") from error
 
 
 def find_node(text: str, names: Sequence[str] | Mapping[str, int], where: str = "node") -> int:

@@ -52,6 +52,15 @@ def test_constraints_equal_the_librarys(client, model):
     np.testing.assert_allclose(found["marginals"], model.predict_proba(as_data(RING), **given), atol=1e-5)
 
 
+def test_an_error_says_which_graph_it_is_about(client):
+    small = {"x": [[1.0, 2.0]], "edge_index": [[], []]}
+    status, _, message = refusal(client.post("/api/predict", json={"graphs": [{"graph": RING}, {"graph": small}]}))
+    assert status == 422 and message.startswith("graphs[1]: the graph has 2 features")
+    body = {"graphs": [{"graph": RING}, {"graph": RING, "known": {"0": 0, "1": 1}}], "forbid": [[0, 1]]}
+    status, _, message = refusal(client.post("/api/predict", json=body))
+    assert status == 422 and message.startswith("graphs[1]: ") and "constraints" in message
+
+
 def test_parts_and_sweeps_equal_the_librarys(client, model):
     body = {"graph": {"id": "test-1"}, "known": {"3": 1}, "forbid": [[0, 2]]}
     found = client.post("/api/answers", json=body).json()

@@ -10,16 +10,18 @@ import argparse
 import asyncio
 import json
 import os
+import statistics
 import time
 from pathlib import Path
 
-from serve_process import REPOSITORY, machine, serving
+from serve_process import REPOSITORY, cpu_seconds, machine, serving
 
 from accord._files import write_json
 from accord.app.server.shelf import load_listed, without_labels
 from accord.estimator import NodeClassifier
 
 CONNECTIONS, REQUESTS, GRAPHS = 16, 1000, 50
+ALONE = 200  # requests of a single connection, before the others
 
 
 async def ask(reader, writer, body):
@@ -77,8 +79,12 @@ def main():
     graphs = [graph for _, graph in load_listed(trained, options.data)][:GRAPHS]
     names = model.label_names_ or [str(state) for state in range(model.shape_.num_states)]
     wanted = [[names[state] for state in model.predict(without_labels(graph)).tolist()] for graph in graphs]
-    with serving(options.run, options.data) as port:
-        seconds, wrong, whole = asyncio.run(load(port, options.connections, options.requests, wanted))
+    with serving(options.run, options.data) as (port, pid):
+        alone, wrong, _ = asyncio.run(load(port, 1, ALONE, wanted))
+        before = cpu_seconds(pid)
+        seconds, more, whole = asyncio.run(load(port, options.connections, options.requests, wanted))
+        used = cpu_seconds(pid) - before
+    wrong += more
     seconds.sort()
     expected = options.connections * options.requests
     at = {f"p{share}_ms": round(1000 * seconds[int(len(seconds) * share / 100)], 2) for share in (50, 90, 99)}
@@ -90,6 +96,8 @@ def main():
         "nodes_a_graph": round(sum(len(graph.x) for graph in graphs) / len(graphs), 1),
         **at,
         "largest_ms": round(1000 * seconds[-1], 2),
+        "p50_alone_ms": round(1000 * statistics.median(alone), 2),
+        "cpu_ms_a_request": round(1000 * used / len(seconds), 2),
         "requests_a_second": round(len(seconds) / whole, 1),
         "load_average_at_end": round(os.getloadavg()[0], 2),
         **machine(),

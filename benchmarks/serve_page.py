@@ -122,7 +122,7 @@ def main():
         model.save(Path(scratch) / "run")
         path = Path(scratch) / "large.npz"
         write_graph(communities(options.nodes, 99), path, NAMES)
-        with serving(Path(scratch) / "run") as port, sync_playwright() as playwright:
+        with serving(Path(scratch) / "run") as (port, _), sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS.split())
             page = browser.new_page(viewport={"width": 1366, "height": 800})
             page.set_default_timeout(120_000)

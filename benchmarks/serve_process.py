@@ -19,7 +19,7 @@ COMMAND = [sys.executable, "-c", "from accord.app.cli import main; main()", "ser
 
 @contextmanager
 def serving(run, data=None, *options):
-    """A server in a process of its own; gives its port."""
+    """A server in a process of its own; gives its port and its process number."""
     data = [] if data is None else ["--data", str(data)]
     process = subprocess.Popen([*COMMAND, str(run), "--port", "0", *data, *options], stderr=subprocess.PIPE, text=True)
     try:
@@ -36,10 +36,17 @@ def serving(run, data=None, *options):
                 break
             except OSError:
                 time.sleep(0.05)
-        yield port
+        yield port, process.pid
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
+
+
+def cpu_seconds(pid):
+    """Processor time of a process and those it started; unlike the clock, it does not depend on other programs."""
+    parts = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK") + sum(map(cpu_seconds, children))
 
 
 def machine():

@@ -8,6 +8,7 @@ TRIANGLE: Any = {  # fits no model in particular; the page and the documentation
     "x": [[0.1, 1.0], [0.9, 0.0], [0.8, 0.2]],
     "edge_index": [[0, 1, 2], [1, 2, 0]],
 }
+NAMED: Any = {"id": "test-0"}  # the first of the graphs that the server offers
 NUMBERS = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
 WHOLE = {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}}
 
@@ -26,7 +27,7 @@ class Asked(BaseModel):
 class Graph(BaseModel):
     """A graph: either the `id` of an upload or of a listed graph, or the arrays of a .json file."""
 
-    model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [TRIANGLE, {"id": "test-0"}]})
+    model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [TRIANGLE, NAMED]})
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,64}$", description="Given by POST or GET /api/graphs.")] | None = (
         None
@@ -68,7 +69,9 @@ class KnownGraph(Asked):
 class PredictRequest(Constraints):
     """Label one graph or many."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"graphs": [{"graph": TRIANGLE}]}]})
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"graphs": [{"graph": NAMED, "known": {"0": 1}}]}]}
+    )
 
     graphs: list[KnownGraph] = Field(min_length=1)
     marginals: bool = Field(False, description="Give the probability of every state.")
@@ -77,7 +80,7 @@ class PredictRequest(Constraints):
 class GraphRequest(Constraints):
     """Ask about one graph and one of the model's label tasks."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"graph": TRIANGLE, "known": {"0": 1}}]})
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"graph": NAMED, "known": {"0": 1}}]})
 
     graph: Graph
     known: Known = {}
@@ -87,7 +90,7 @@ class GraphRequest(Constraints):
 class ExplainRequest(GraphRequest):
     """Ask why a node has its label."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"graph": TRIANGLE, "node": "0"}]})
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"graph": NAMED, "node": "0"}]})
 
     node: str = Field(description="Name of the node, or its number as text.")
     without: str | None = Field(None, description="A neighbour: explain as if there were no edge to it.")
@@ -102,7 +105,7 @@ class SweepsRequest(GraphRequest):
 class DrawRequest(Asked):
     """Ask for positions of nodes."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"graph": TRIANGLE}]})
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"graph": NAMED}]})
 
     graph: Graph
     centre: str | None = Field(None, description="Draw the surroundings of this node, if the graph is too large.")

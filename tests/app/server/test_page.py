@@ -221,7 +221,7 @@ def test_killing_and_restarting_the_server_loses_nothing(page, served, trained, 
     page.click("#node-list li:nth-child(6) button")
     page.wait_for_selector('#notice:has-text("The server does not answer")')
     with Server(trained, "--data", data_folder, port=served.port, env={"ACCORD_TOKEN": TOKEN}):
-        page.wait_for_selector("#node-words p")  # the page has sent the graph again
+        page.wait_for_selector("#node-words p", timeout=4 * SECONDS)  # the page has sent the graph again
         page.select_option("#clamp", label="pear")
         settle(page)
         wanted = model.predict(graph, known={2: "quince", 5: "pear"})

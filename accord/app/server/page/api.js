@@ -1,6 +1,6 @@
 // Requests to the server. A server that is busy, or was restarted, is asked again: the page keeps what it needs.
 
-const TRIES = 30;
+const TRIES = 300; // one a second
 let token = readToken();
 let onTrouble = () => {};
 let askForToken = async () => null;

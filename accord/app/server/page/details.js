@@ -74,7 +74,7 @@ function sentences(view, explanation) {
   const strongest = [...messages].sort((a, b) => Math.abs(lead(b.message)) - Math.abs(lead(a.message)))[0];
   const total = messages.reduce((sum, { message }) => sum + lead(message), 0);
   if (messages.length) {
-    const most = messages.length > 1 ? `, most of all node ${strongest.name}` : "";
+    const most = messages.length > 1 ? `, most of all node\u00a0${strongest.name}` : "";
     const word = Math.abs(total) < 0.05 ? "hardly change that" : total > 0 ? `speak for ${name(label)}` : `speak for ${name(rival)} instead`;
     found.push(`Its neighbours ${word}${Math.abs(total) < 0.05 ? "" : most}.`);
   } else found.push("It has no neighbours.");

@@ -23,7 +23,7 @@ async function begin() {
   document.title = `Accord: ${model.name}`;
   $("model-name").textContent = `· ${model.name}`;
   stage = new Stage($("stage"), pick);
-  sweeps = new Sweeps(() => view.request(), paint);
+  sweeps = new Sweeps(() => view.request(), paint, attempt);
   list = new NodeList(pick);
   for (const id of ["forbid-a", "forbid-b"]) fillStates($(id), model.states);
   if (model.states.length > 1) $("forbid-b").value = "1";

@@ -7,15 +7,16 @@ const MOST = 12;
 const $ = (id) => document.getElementById(id);
 
 export class Sweeps {
-  /** @param request gives the body of a request. @param changed is called when another sweep is to be shown. */
-  constructor(request, changed) {
+  /** `request` gives the body of a request, `changed` shows another sweep, `attempt` says what went wrong. */
+  constructor(request, changed, attempt) {
     this.request = request;
     this.changed = changed;
     this.forget();
-    $("sweep").oninput = () => this.show(Number($("sweep").value));
-    $("sweep-next").onclick = () => this.step(1);
-    $("sweep-back").onclick = () => this.step(-1);
-    $("sweep-play").onclick = () => (this.timer ? this.stop() : this.play());
+    this.attempt = attempt;
+    $("sweep").oninput = () => attempt(() => this.show(Number($("sweep").value)));
+    $("sweep-next").onclick = () => attempt(() => this.step(1));
+    $("sweep-back").onclick = () => attempt(() => this.step(-1));
+    $("sweep-play").onclick = () => (this.timer ? this.stop() : attempt(() => this.play()));
   }
 
   /** Drop what was loaded: the graph or what is known has changed. */
@@ -35,7 +36,10 @@ export class Sweeps {
   async load() {
     if (this.sweeps) return;
     const mine = (this.loading ??= post("/api/sweeps", { ...this.request(), max_sweeps: MOST }));
-    const found = await mine;
+    const found = await mine.catch((error) => {
+      this.forget();
+      throw error;
+    });
     if (this.loading === mine) [this.sweeps, this.edges] = [found.sweeps, found.edges];
   }
 

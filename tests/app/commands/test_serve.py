@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -122,6 +123,11 @@ def test_what_is_loopback():
 def test_bad_arguments(tmp_path, trained):
     assert "no such folder" in refused("serve", tmp_path / "absent")
     assert "--max-nodes: is 0" in refused("serve", trained, "--max-nodes", 0)
+
+
+def test_missing_packages_are_named(trained, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert "pip install 'accord[serve]'" in refused("serve", trained)
 
 
 def test_a_killed_server_leaves_nothing_behind(server):

@@ -64,6 +64,16 @@ def test_it_answers_many_clients_at_once_and_turns_away_what_does_not_fit(server
     assert server.client.get("/api/health").json()["waiting"] == 0
 
 
+def test_answers_are_sent_without_delay(server):
+    """Without TCP_NODELAY the second part of an answer waits 40 ms for the first to be acknowledged."""
+    seconds = []
+    for _ in range(20):
+        began = time.perf_counter()
+        server.client.get("/api/health")
+        seconds.append(time.perf_counter() - began)
+    assert min(seconds) < 0.03
+
+
 def test_a_large_body_is_refused_while_it_arrives(server):
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as raw:
         raw.sendall(

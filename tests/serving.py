@@ -41,7 +41,7 @@ class HereWorker:
 
 def here_app(model, folder, limits, data=None, token=None):
     """The guarded application with the model in this process; names as a test client sends them are accepted."""
-    desk = Desk("fruit", model, Shelf(folder, limits, {}, data), limits)
+    desk = Desk("fruit", model, Shelf(folder, limits, {}, data, model.columns_), limits)
     pool = Pool([HereWorker(desk.answer)], limits)
     app = build_app(pool, Uploads(folder, limits), pool.close)
     return Guard(app, limits, token, frozenset({"testserver"}))

@@ -15,8 +15,9 @@ from accord.app.server.limits import Limits, Refused
 from accord.app.server.requests import Graph
 from accord.app.server.uploads import graph_path
 from accord.app.sources import DIGITS, load_data
-from accord.datasets import graph_entries, list_benchmarks, make_digits, read_folder, read_graph, read_graphs
+from accord.datasets import TableMapping, list_benchmarks, make_digits, read_folder, read_graph, read_graphs
 from accord.errors import AccordError
+from accord.graphs import GraphColumns
 
 KEPT = 8  # graphs that stay in memory
 LISTED = 500  # graphs of a data set that the page offers
@@ -32,17 +33,25 @@ class Shelf:
         limits: of the server.
         config: the run's config.json, which says which data the model was trained on; may be empty.
         data: a data folder, a benchmark or a graph to offer instead.
+        columns: of the model, so that tables are read as in training.
     """
 
-    def __init__(self, uploads: Path, limits: Limits, config: dict[str, Any], data: str | None = None) -> None:
-        self.uploads, self.limits, self.config, self.data = uploads, limits, config, data
+    def __init__(
+        self,
+        uploads: Path,
+        limits: Limits,
+        config: dict[str, Any],
+        data: str | None = None,
+        columns: GraphColumns | None = None,
+    ) -> None:
+        self.uploads, self.limits, self.config, self.data, self.columns = uploads, limits, config, data, columns
         self._kept: OrderedDict[str, Data] = OrderedDict()
         self._listed: list[tuple[str, Data]] | None = None
 
     def listed(self) -> list[tuple[str, Data]]:
         """Names and graphs that clients can pick: test graphs of the model's own data, or what `--data` names."""
         if self._listed is None:
-            self._listed = load_listed(self.config, self.data)[:LISTED]
+            self._listed = load_listed(self.config, self.data, self.columns)[:LISTED]
         return self._listed
 
     def images(self, identity: str | None) -> int | None:
@@ -92,7 +101,7 @@ class Shelf:
 
     def _read(self, path: Path, where: str) -> Data:
         try:
-            return self._checked(read_graph(path), where)
+            return self._checked(read_graph(path, mapping=TableMapping(), columns=self.columns), where)
         except FileNotFoundError as error:
             raise Refused(404, f"{where}: the graph is no longer there. Upload it again.", "unknown_graph") from error
         except AccordError as error:
@@ -113,12 +122,14 @@ class Shelf:
         return graph
 
 
-def load_listed(config: dict[str, Any], data: str | None) -> list[tuple[str, Data]]:
+def load_listed(
+    config: dict[str, Any], data: str | None, columns: GraphColumns | None = None
+) -> list[tuple[str, Data]]:
     """Names and graphs of `--data`, or of the benchmark that a run was trained on, if its files are there."""
     if data is not None:
         path = Path(data)
         if path.exists() and not (path / "train").is_dir():
-            return list(zip([entry.stem for entry in graph_entries(path)], read_graphs(path), strict=True))
+            return [(graph.graph_name, graph) for graph in read_graphs(path, columns=columns)]
         found = read_folder(path) if path.is_dir() else load_data(data)
         graphs = found.test or found.val or found.train
         for graph in graphs:

@@ -141,5 +141,5 @@ def open_desk(job: Job) -> Callable[[str, bytes], tuple[int, bytes]]:
 
     run = open_model(job.run)
     model = NodeClassifier.load(run.path)
-    shelf = Shelf(job.uploads, job.limits, run.config, job.data)
+    shelf = Shelf(job.uploads, job.limits, run.config, job.data, model.columns_)
     return Desk(job.run.resolve().name, model, shelf, job.limits).answer

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_line import call
+from serving import Server
 
 from accord.datasets import find_file
 
@@ -53,10 +54,22 @@ def run_page(tmp_path, monkeypatch):
     for command in [line for block in blocks("sh") for line in block.splitlines() if line]:
         words = [QUICK.get(word, word) for word in shlex.split(command)]
         assert words[0] == "accord"
+        if words[1] == "serve":
+            said[command] = ask_server(*words[2:])
+            continue
         result = call(*words[1:])
         assert result.exit_code == 0, f"{command}: {result.output}"
         said[command] = result.output
     return said
+
+
+def ask_server(run, *options):
+    """Start the server of the page; gives the labels of the first graph that it offers."""
+    with Server(run, *options) as server:
+        graphs = server.client.get("/api/graphs").json()["graphs"]
+        answer = server.client.post("/api/predict", json={"graphs": [{"graph": {"id": graphs[0]["id"]}}]})
+        assert answer.status_code == 200, answer.text
+        return answer.json()["graphs"][0]["labels"]
 
 
 def test_the_tutorial_runs_on_a_sample(tmp_path, monkeypatch):
@@ -67,6 +80,9 @@ def test_the_tutorial_runs_on_a_sample(tmp_path, monkeypatch):
     assert labels[0] == "node,label,probability"
     assert {line.split(",")[1] for line in labels[1:]} <= set(TYPES)
     assert len((tmp_path / "all_labels.csv").read_text().splitlines()) == 161
+    assert "own evidence" in said["accord explain runs/pages facebook_pages --node 0"]
+    served = said["accord serve runs/pages --data pages"]
+    assert served == [line.split(",")[1] for line in labels[1:]]
 
 
 @pytest.mark.matrix

@@ -7,7 +7,7 @@ PIP := python -m pip install --quiet --disable-pip-version-check
 # open range pulls several gigabytes of CUDA packages that a machine without a GPU has no use for.
 TORCH := torch==2.13.0
 
-.PHONY: setup demo test test-all lint types format check figures attack wheel constraints licences clean
+.PHONY: setup demo test test-all lint types format check docs figures attack wheel constraints licences clean
 
 setup: $(READY)
 
@@ -48,9 +48,15 @@ format: $(READY)
 # What CI runs, with the demo.
 check: lint types test-all
 
-# The README's picture and demo table.
+# The guide, as a site without links to other hosts: open build/site/index.html. Warnings are errors.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "The guide: build/site/index.html"
+
+# The pictures of README and guide, and the demo's table.
 figures: demo
 	$(BIN)/python benchmarks/readme_figures.py
+	$(BIN)/python docs/tools/pictures.py
 
 # Kills, full disks, damaged files and fuzzed calls, for MINUTES; appends what it tried to results/attack/runs.json.
 MINUTES ?= 60

@@ -13,6 +13,7 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
     ROOT / "benchmarks" / "README.md",
+    ROOT / "examples" / "README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -118,6 +119,13 @@ def test_docs_results_shows_the_figures_of_its_sources():
     assert sum(len([*table_rows(section)]) for section in sections) > 20
     for section in sections:
         assert [*unsupported_rows(section, page.parent)] == []
+
+
+def test_choosing_a_method_shows_the_figures_of_its_source():
+    page = ROOT / "docs" / "choosing_a_method.md"
+    section = page.read_text().split("\n## When joint labels pay")[1].split("\n## ")[0]
+    assert len([*table_rows(section)]) > 5
+    assert [*unsupported_rows(section, page.parent)] == []
 
 
 def test_the_test_of_figures_can_fail():

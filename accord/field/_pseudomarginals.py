@@ -130,8 +130,8 @@ NORMALISERS: dict[str, Normaliser] = {"node": node_marginals, "own": own_sums}
 class Combination:
     """How pseudomarginals become a field; every number may hold one value for each replica.
 
-    node potential = node_weight * log tau_s
-    edge potential = log tau_st - power * (normaliser at s + normaliser at t)
+        node potential = node_weight * log tau_s
+        edge potential = log tau_st - power * (normaliser at s + normaliser at t)
 
     `normaliser` is "own" (`own_sums`), "node" (`node_marginals`), or a function such as `blend` returns. Sharpness is
     not set here: it multiplies the scores before the softmax (`Pseudomarginals.from_logits`).

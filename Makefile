@@ -79,13 +79,14 @@ wheel: $(READY)
 
 # Every package that Accord needs (constraints.txt) or its development adds (constraints-dev.txt), for every supported
 # Python, with hashes. Versions stay as they are unless a requirement changes; remove the files to get the newest.
+# A package that Accord needs on one platform only may be needed on all of them in development: it stays in both files.
 COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.10 --generate-hashes --no-annotate \
 	--custom-compile-command "make constraints" --no-emit-package torch
 constraints: $(READY)
 	$(BIN)/$(PIP) uv
 	$(COMPILE) --output-file constraints.txt
 	$(COMPILE) --extra dev --constraint constraints.txt --output-file constraints-dev.txt \
-		$$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' constraints.txt)
+		$$(sed -n "/sys_platform/d; s/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p" constraints.txt)
 
 # docs/licences.md: the licence of every package that Accord requires.
 licences: $(READY)

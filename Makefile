@@ -48,9 +48,9 @@ format: $(READY)
 # What CI runs, with the demo.
 check: lint types test-all
 
-# The guide, as a site without links to other hosts: open build/site/index.html. Warnings are errors.
+# The guide, as a site that loads nothing from other hosts. Warnings are errors, which --quiet would hide from --strict.
 docs: $(READY)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The guide: build/site/index.html"
 
 # The pictures of README and guide, and the demo's table.

@@ -88,6 +88,7 @@ def test_ci_builds_the_guide_and_warnings_are_errors():
     assert "make docs" in (ROOT / ".ci" / "run").read_text().splitlines()
     recipe = re.search(r"^docs:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
     assert "mkdocs build" in recipe and "--strict" in recipe
+    assert "quiet" not in recipe  # it hides warnings from --strict too
 
 
 PICTURES = {path.name.split(".")[0] for path in (DOCS / "pictures").iterdir()}

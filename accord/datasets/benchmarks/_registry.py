@@ -152,7 +152,7 @@ def load_benchmark(name: str, features: str | None = None) -> Benchmark:
     `~/.cache/accord`); where there is none, PyG's own dataset class downloads the data into the cache.
 
     Args:
-        name: "cora*", "citeseer*", "pubmed*", "ppi-1", "ppi-2", "ppi-10", "ppi-20", or "ppi" for all of it.
+        name: `cora*`, `citeseer*`, `pubmed*`, `ppi-1`, `ppi-2`, `ppi-10`, `ppi-20`, or `ppi` for all of it.
         features: "raw", "row-normalised", "standardised" (by the nodes of the training graphs in use), or None
             for the benchmark's own choice: raw for the citation sets, standardised for PPI. Treated graphs carry
             their treatment, which `NodeClassifier` takes over.

@@ -6,6 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
+import griffe
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -82,6 +83,16 @@ def test_every_public_module_is_in_the_reference():
     named = set(re.findall(r"^::: (accord[\w.]*)", text, flags=re.MULTILINE))
     public = re.findall(r"`(accord\.\w+)`", (DOCS / "versions.md").read_text().split("Everything else may change")[0])
     assert {name for name in public if not name.endswith("__")} <= named
+
+
+def test_the_comment_of_a_field_describes_it():
+    lines = ["class A:", "    x: int  # [*replicas, nodes]", "    y: int", "    z: int", "    'Its own.'"]
+    code = "\n".join([*lines, "w: int = 1  # of a module"])
+    extensions = griffe.load_extensions(load_tool("comments").FieldComments())
+    with griffe.temporary_visited_module(code, extensions=extensions) as module:
+        found = {name: field.docstring and field.docstring.value for name, field in module["A"].members.items()}
+        assert found == {"x": r"\[\*replicas, nodes]", "y": None, "z": "Its own."}
+        assert module["w"].docstring is None
 
 
 def test_ci_builds_the_guide_and_warnings_are_errors():

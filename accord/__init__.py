@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from accord.datasets import load_benchmark
     from accord.estimator import NodeClassifier
     from accord.field import PairwiseField
-    from accord.inference import enumerate_beliefs, propagate
+    from accord.inference import enumerate_beliefs, maximise, propagate
 
-__all__ = ["NodeClassifier", "PairwiseField", "__version__", "enumerate_beliefs", "load_benchmark", "propagate"]
+__all__ = ["NodeClassifier", "PairwiseField", "__version__", "enumerate_beliefs", "load_benchmark", "maximise", "propagate"]
 
 # Loaded when first asked for: torch, PyG and scikit-learn take seconds that `accord --help` need not wait for.
 _HOMES = {
@@ -19,6 +19,7 @@ _HOMES = {
     "PairwiseField": "accord.field",
     "enumerate_beliefs": "accord.inference",
     "load_benchmark": "accord.datasets",
+    "maximise": "accord.inference",
     "propagate": "accord.inference",
 }
 

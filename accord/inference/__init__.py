@@ -8,15 +8,18 @@ from accord.inference._propagate import propagate
 from accord.inference._sampling import sample_exact, sample_gibbs
 from accord.inference._trace import trace
 from accord.inference.exact import ExactBeliefs, eliminate_beliefs, enumerate_beliefs
+from accord.inference.search import Maximum, maximise
 
 __all__ = [
     "Beliefs",
     "ExactBeliefs",
+    "Maximum",
     "Schedule",
     "Semiring",
     "eliminate_beliefs",
     "enumerate_beliefs",
     "find_labels",
+    "maximise",
     "possible_states",
     "propagate",
     "sample_exact",

@@ -1,4 +1,4 @@
-"""Compile the CPU kernel at first use, keep it in the user's cache, and load it.
+"""Compile CPU kernels at first use, keep them in the user's cache, and load them.
 
 The key of a cached library covers everything that it depends on: source, flags, compiler and CPU. If several processes
 start at the same time, one compiles and the others wait for it. A library that is damaged, or that another user could
@@ -18,6 +18,7 @@ import subprocess
 import time
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from accord._files import cache_folder, fingerprint
 from accord.inference.kernels.cpu import _cache
@@ -25,51 +26,60 @@ from accord.inference.kernels.cpu import _cache
 log = logging.getLogger("accord.inference")
 
 SOURCES = Path(__file__).parent / "native"
-MAIN = "propagate.cpp"
 # -fno-math-errno etc. are not needed: exp and log are our own. No -ffast-math: infinities have a meaning.
 # No second scheduling of instructions: g++ 13 and 14 spend 40 to 75 seconds on it when tuning for Sapphire Rapids (20
 # on everything else), and the CPU reorders instructions itself. Clang has no such flag; -w silences its warning.
 FLAGS = ("-std=c++17", "-O3", "-fno-schedule-insns2", "-fPIC", "-shared", "-pthread", "-w")
 TUNING = ("-march=native", "-mcpu=native", None)  # the first that the compiler accepts: x86, ARM, anything
-ENTRY_POINTS = ("accord_propagate_float32", "accord_propagate_float64")
 COMPILE_SECONDS = 300  # ten times the usual; a compiler that hangs must not block propagation
 # A quicker failure is cheap to repeat, and may be resolved by installing something that the key does not cover.
 QUICK_SECONDS = 5
+
+
+class Library(NamedTuple):
+    """What is compiled into one library."""
+
+    name: str  # of the function that uses it; the main file is name.cpp
+    folder: Path
+    entry_points: tuple[str, ...]
+
+
+PROPAGATE = Library("propagate", SOURCES, ("accord_propagate_float32", "accord_propagate_float64"))
 
 
 class BuildError(Exception):
     """The kernel could not be compiled or loaded; the message says why."""
 
 
-@lru_cache(maxsize=1)
-def load_library() -> ctypes.CDLL:
+@lru_cache(maxsize=8)
+def load_library(library: Library = PROPAGATE) -> ctypes.CDLL:
     """The compiled kernel, from the cache if it was built before.
 
     Raises:
         BuildError: there is no compiler, or it failed.
     """
     compiler = find_compiler()
-    source = {path.name: path.read_bytes() for path in sorted(SOURCES.glob("*.[ch]pp"))}
-    if MAIN not in source:
-        raise BuildError(f"the kernel's source is not installed beside {Path(__file__).name}")
-    path = cache_folder() / "kernels" / f"propagate-{_key(compiler, source)}.so"
+    source = {path.name: path.read_bytes() for path in sorted(library.folder.glob("*.[ch]pp"))}
+    if f"{library.name}.cpp" not in source:
+        raise BuildError(f"the kernel's source is not installed in {library.folder.name}")
+    path = cache_folder() / "kernels" / f"{library.name}-{_key(compiler, source)}.so"
     try:
         _cache.make_private(path.parent)
         if _cache.flaw(path) is not None:
             with _cache.alone(path):
                 why = _cache.flaw(path)  # another process may have compiled it in the meantime
                 if why is not None:
-                    log.info("propagate: the compiled kernel %s %s.", path, why)
-                    _compile_unless_noted(compiler, path)
+                    log.info("%s: the compiled kernel %s %s.", library.name, path, why)
+                    _compile_unless_noted(compiler, path, library)
     except OSError as error:
         raise BuildError(f"the compiled kernel cannot be kept in {path.parent}: {error}") from error
-    return _open(path)
+    return _open(path, library.entry_points)
 
 
-def _open(path: Path) -> ctypes.CDLL:
+def _open(path: Path, entry_points: tuple[str, ...]) -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(str(path))
-        for name in ENTRY_POINTS:
+        for name in entry_points:
             getattr(library, name)
     except (OSError, AttributeError) as error:
         with contextlib.suppress(OSError):
@@ -114,14 +124,14 @@ def _cpu_features() -> str:
     return "\n".join(dict.fromkeys(line for line in lines if line.startswith(wanted)))
 
 
-def _compile_unless_noted(compiler: list[str], path: Path) -> None:
+def _compile_unless_noted(compiler: list[str], path: Path, library: Library) -> None:
     note = path.with_suffix(".failed")
     again = f"delete {note} to try again"
     with contextlib.suppress(OSError):
         raise BuildError(f"{note.read_text()}; {again}")
     begun = time.monotonic()
     try:
-        _compile(compiler, path)
+        _compile(compiler, path, library)
     except BuildError as error:  # an interrupt leaves no note
         if time.monotonic() - begun < QUICK_SECONDS:
             raise
@@ -130,17 +140,18 @@ def _compile_unless_noted(compiler: list[str], path: Path) -> None:
         raise BuildError(f"{error}; {again}") from error
 
 
-def _compile(compiler: list[str], path: Path) -> None:
+def _compile(compiler: list[str], path: Path, library: Library) -> None:
     # A warning, so that users see why the first call takes long.
     log.warning(
-        "propagate: compiling the fast CPU kernel, once on this machine (usually 15 to 60 seconds, at most %s).",
+        "%s: compiling the fast CPU kernel, once on this machine (usually 5 to 60 seconds, at most %s).",
+        library.name,
         COMPILE_SECONDS,
     )
     try:
         with _cache.keep(path) as built:
             for tuning in TUNING:
                 flags = [*FLAGS, tuning] if tuning else FLAGS
-                status, errors = _run([*compiler, *flags, str(SOURCES / MAIN), "-o", str(built)])
+                status, errors = _run([*compiler, *flags, str(library.folder / f"{library.name}.cpp"), "-o", str(built)])
                 if status == 0:
                     return
             reason = (errors.strip().splitlines() or ["no message"])[-1]

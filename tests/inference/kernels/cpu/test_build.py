@@ -111,7 +111,7 @@ def test_quick_failures_and_interrupts_leave_no_note(elsewhere, slow_compiler, m
 
 
 def test_a_broken_library_makes_the_kernel_unavailable(elsewhere, monkeypatch):
-    def write_nonsense(compiler, path):
+    def write_nonsense(compiler, path, library):
         path.write_text("not a library")
 
     monkeypatch.setattr(_native_build, "_compile", write_nonsense)

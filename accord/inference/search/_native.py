@@ -1,0 +1,76 @@
+"""The search of the C++ kernel: pointers in, labels and bounds of connected components out."""
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+
+from accord.inference.kernels.cpu._build import Library, load_library
+from accord.inference.search._ragged import Components, Ragged
+
+MAXIMISE = Library("maximise", Path(__file__).parent / "native", ("accord_maximise",))
+SOLVED, OUT_OF_MEMORY = 0, 1  # what the kernel returns, as in native/maximise.cpp
+
+
+class _Arguments(ctypes.Structure):
+    """Mirrors `Arguments` in native/prepare.hpp."""
+
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("nodes", "edges")),
+        *((name, ctypes.c_void_p) for name in ("at", "source", "target", "table_at", "unary", "tables")),
+        ("budget", ctypes.c_double),
+        ("seed", ctypes.c_uint64),
+        *((name, ctypes.c_void_p) for name in ("labels", "component", "score", "bound")),
+        *((name, ctypes.c_void_p) for name in ("method", "proof", "infeasible")),
+        ("components", ctypes.c_int64),
+    ]
+
+
+def load() -> None:
+    """Compile or load the kernel.
+
+    Raises:
+        BuildError: it cannot be compiled.
+    """
+    load_library(MAXIMISE)
+
+
+def solve(model: Ragged, budget: float, seed: int) -> Components:
+    """Search every connected component for at most `budget` seconds in all."""
+    nodes = model.num_nodes
+    whole, real = np.zeros((2, nodes), dtype=np.int64), np.zeros((2, nodes))
+    small = np.zeros((3, nodes), dtype=np.int32)
+    inputs = {
+        "at": model.at,
+        "source": model.source,
+        "target": model.target,
+        "table_at": model.table_at,
+        "unary": model.unary,
+        "tables": model.tables,
+    }
+    inputs = {name: np.ascontiguousarray(values) for name, values in inputs.items()}
+    arguments = _Arguments(
+        nodes=nodes,
+        edges=len(model.source),
+        **{name: values.ctypes.data for name, values in inputs.items()},
+        budget=budget,
+        seed=seed,
+        labels=whole[0].ctypes.data,
+        component=whole[1].ctypes.data,
+        score=real[0].ctypes.data,
+        bound=real[1].ctypes.data,
+        method=small[0].ctypes.data,
+        proof=small[1].ctypes.data,
+        infeasible=small[2].ctypes.data,
+        components=0,
+    )
+    status = load_library(MAXIMISE).accord_maximise(ctypes.byref(arguments))
+    if status != SOLVED:
+        raise MemoryError(
+            f"maximise: the search ran out of memory with {nodes} nodes and {len(model.source)} edges. "
+            "Free memory, or solve fewer graphs or replicas at a time."
+        )
+    count = arguments.components
+    return Components(
+        whole[0], whole[1], real[1, :count], small[0, :count], small[1, :count], small[2, :count].astype(bool)
+    )

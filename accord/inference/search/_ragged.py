@@ -1,0 +1,94 @@
+"""A field without padding: all replicas side by side, each node with its own possible states, in float64."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from accord.field import PairwiseField
+
+LARGEST = 2.0**200  # potentials are divided by a power of two if one is larger, so that no sum can overflow
+
+
+class Components(NamedTuple):
+    """What was found, for each connected component of all replicas and graphs."""
+
+    labels: np.ndarray  # [nodes]: state, counted among the node's possible ones; -1 where none was found
+    component: np.ndarray  # [nodes]
+    bound: np.ndarray  # [components]; -inf: it is proved that no labelling is allowed
+    method: np.ndarray  # [components]: what found the labels, as in native/portfolio.hpp
+    proof: np.ndarray  # [components]: what proved them best; 0: nothing did
+    infeasible: np.ndarray  # [components]: it is proved that no labelling is allowed
+
+
+@dataclass(frozen=True, eq=False)
+class Ragged:
+    """States of node v are numbered at[v] to at[v + 1]; tables[table_at[e] : table_at[e + 1]] is edge e's, by rows."""
+
+    at: np.ndarray  # [nodes + 1]
+    unary: np.ndarray  # [states of all nodes]
+    source: np.ndarray  # [edges]
+    target: np.ndarray  # [edges]
+    table_at: np.ndarray  # [edges + 1]
+    tables: np.ndarray  # [entries of all tables]
+    state: np.ndarray  # [states of all nodes]: its number in the field
+    factor: float  # potentials of the field, divided by those here
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of all replicas."""
+        return len(self.at) - 1
+
+    def labels(self, chosen: np.ndarray) -> np.ndarray:
+        """States of the field [nodes] from positions among the possible ones; -1 stays."""
+        found = chosen >= 0
+        result = np.full(self.num_nodes, -1, dtype=np.int64)
+        result[found] = self.state[self.at[:-1][found] + chosen[found]]
+        return result
+
+    def scores(self, chosen: np.ndarray, group: np.ndarray, num_groups: int) -> np.ndarray:
+        """Scores of groups of nodes, in the units of the field; -inf where a node has no label."""
+        missing = np.bincount(group, weights=chosen < 0, minlength=num_groups) > 0
+        state = self.at[:-1] + np.maximum(chosen, 0)
+        total = np.bincount(group, weights=self.unary[state], minlength=num_groups)
+        width = np.diff(self.at)[self.target]
+        pair = np.maximum(chosen, 0)[self.source] * width + np.maximum(chosen, 0)[self.target]
+        total += np.bincount(group[self.source], weights=self.tables[self.table_at[:-1] + pair], minlength=num_groups)
+        return np.where(missing, -np.inf, total * self.factor)
+
+
+def ragged(field: PairwiseField) -> Ragged:
+    """The field without the states that its node potentials forbid."""
+    node, edge = (values.detach().double().cpu().numpy() for values in field.expanded())
+    replicas, nodes, _ = node.shape
+    source, target = field.edge_index.cpu().numpy()
+    possible = node > -np.inf
+    factor = _factor(node, edge)
+    counts = possible.sum(-1).reshape(-1)
+    at = np.concatenate([[0], counts.cumsum()]).astype(np.int64)
+    shift = (np.arange(replicas) * nodes)[:, None]
+    sources, targets = ((ends[None] + shift).reshape(-1).astype(np.int64) for ends in (source, target))
+    if possible.all():
+        tables = edge.reshape(-1)
+    else:
+        kept = possible[:, source][..., :, None] & possible[:, target][..., None, :]
+        tables = edge[kept]
+    sizes = counts[sources] * counts[targets]
+    return Ragged(
+        at=at,
+        unary=node[possible] / factor,
+        source=sources,
+        target=targets,
+        table_at=np.concatenate([[0], sizes.cumsum()]).astype(np.int64),
+        tables=tables if factor == 1 else tables / factor,
+        state=np.nonzero(possible)[2],
+        factor=factor,
+    )
+
+
+def _factor(node: np.ndarray, edge: np.ndarray) -> float:
+    largest = max(
+        (float(np.abs(values[values > -np.inf]).max(initial=0.0)) for values in (node, edge)),
+        default=0.0,
+    )
+    return 2.0 ** np.ceil(np.log2(largest / LARGEST)) if largest > LARGEST else 1.0

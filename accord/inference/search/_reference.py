@@ -1,0 +1,2 @@
+def solve(*a):
+    raise NotImplementedError

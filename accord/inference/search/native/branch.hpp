@@ -1,0 +1,105 @@
+// Depth-first branch and bound: each branch keeps or removes one state of one node, and tree-reweighted passes that
+// continue from the messages of the branch above give its bound.
+#pragma once
+#include "trws.hpp"
+
+namespace search {
+
+class Branch {
+  public:
+    Branch(const Model& m, Dual& root) : m_(m), dual_(m), root_(root) {}
+
+    int64_t branches = 0;
+
+    // True: no labelling is better than `best`, which may have been improved, by more than `gap`.
+    bool prove(Labels& best, double& score, double gap, double deadline, const Clock& clock) {
+        stack_.clear();
+        stack_.push_back({root_.messages(), root_.unary()});
+        size_t held = 0;
+        Labels x;
+        while (!stack_.empty()) {
+            Part part = std::move(stack_.back());
+            stack_.pop_back();
+            dual_.messages().swap(part.messages);
+            dual_.unary().swap(part.unary);
+            ++branches;
+            double before = std::numeric_limits<double>::max();
+            bool closed = false;
+            for (int pass = 0; pass < MOST_PASSES; ++pass) {
+                dual_.iterate(x);
+                const double found = m_.score(x);
+                if (m_.allowed(found) && found > score) score = found, best = x;
+                if (dual_.bound <= score + gap || !m_.allowed(dual_.bound)) {
+                    closed = true;
+                    break;
+                }
+                // Worth going on while the bound falls fast enough to close the gap soon.
+                if (before - dual_.bound < 0.02 * (dual_.bound - score)) break;
+                before = dual_.bound;
+                if (clock.seconds() > deadline) return false;
+            }
+            if (closed) continue;
+            if (clock.seconds() > deadline) return false;
+            const int32_t v = ambiguous(x);
+            if (v < 0) continue;  // every node has one state left: the rounding above was the labelling
+            const int32_t state = best_state(v);
+            held = stack_.size() * (dual_.messages().size() + dual_.unary().size());
+            if (held > MOST_HELD) return false;
+            Part without{dual_.messages(), dual_.unary()};
+            without.unary[m_.at[v] + state] = -m_.wall;
+            Part with{std::move(dual_.messages()), std::move(dual_.unary())};
+            for (int32_t i = 0; i < m_.count[v]; ++i)
+                if (i != state) with.unary[m_.at[v] + i] = -m_.wall;
+            dual_.messages().resize(root_.messages().size());
+            stack_.push_back(std::move(without));
+            stack_.push_back(std::move(with));  // the likelier half first
+        }
+        return true;
+    }
+
+  private:
+    static constexpr int MOST_PASSES = 40;
+    static constexpr size_t MOST_HELD = 200'000'000;  // numbers: 1.6 GB
+    struct Part {
+        std::vector<double> messages, unary;
+    };
+    const Model& m_;
+    Dual dual_;
+    Dual& root_;
+    std::vector<Part> stack_;
+
+    bool open(int32_t v, int32_t i) { return dual_.unary()[m_.at[v] + i] > -m_.wall; }
+
+    int32_t best_state(int32_t v) {
+        const double* total = dual_.totals(v);
+        int32_t best = -1;
+        for (int32_t i = 0; i < m_.count[v]; ++i)
+            if (open(v, i) && (best < 0 || total[i] > total[best])) best = i;
+        return best;
+    }
+
+    // The node whose best two states are closest, given how many edges depend on it.
+    int32_t ambiguous(const Labels&) {
+        int32_t found = -1;
+        double least = 1e300;
+        for (int32_t v = 0; v < m_.nodes; ++v) {
+            const double* total = dual_.totals(v);
+            double best = -1e300, second = -1e300;
+            int32_t left = 0;
+            for (int32_t i = 0; i < m_.count[v]; ++i) {
+                if (!open(v, i)) continue;
+                ++left;
+                if (total[i] > best)
+                    second = best, best = total[i];
+                else
+                    second = std::max(second, total[i]);
+            }
+            if (left < 2) continue;
+            const double value = (best - second + 1e-3 * m_.scale) / m_.degree(v);
+            if (value < least) least = value, found = v;
+        }
+        return found;
+    }
+};
+
+}  // namespace search

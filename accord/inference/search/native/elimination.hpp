@@ -1,0 +1,346 @@
+// The best labels of some nodes given all others, by eliminating them one by one.
+//
+// Eliminating a node makes a table over its neighbours at that moment. Where even the cheapest such table would be too
+// large, a node with many neighbours is left out instead: it keeps its label. So the same code solves a field exactly
+// (nothing was left out) and moves large blocks of a field that is too wide for that.
+#pragma once
+#include <iterator>
+#include <utility>
+
+#include "model.hpp"
+
+namespace search {
+
+// In which order nodes are eliminated, and the nodes around each at that moment.
+struct Plan {
+    Labels order;                              // nodes that are free
+    std::vector<std::vector<int32_t>> around;  // by position: neighbours when eliminated, earliest eliminated first
+    double work = 0;                           // entries of all tables
+    double largest = 0;                        // entries of the largest one
+    int32_t fixed = 0;                         // nodes that were left out
+};
+
+class Planner {
+  public:
+    explicit Planner(const Model& m) : m_(m), links_(m.nodes), key_(m.nodes), slot_(m.nodes), place_(m.nodes) {}
+
+    // Eliminate candidates while tables have at most `limit` entries.
+    // The next node is the one with the smallest table or, with `fill`, with the fewest new links; ties at random.
+    // With `whole`, it gives up as soon as a node would have to be left out, or tables need more work than that.
+    Plan make(const Labels& candidates, double limit, bool fill, Random& random, double whole = 0) {
+        Plan plan;
+        fill_ = fill;
+        for (auto& bucket : buckets_) bucket.clear();
+        std::fill(slot_.begin(), slot_.end(), -1);
+        for (int32_t v : candidates) slot_[v] = 0;
+        for (int32_t v : candidates) {
+            links_[v].clear();
+            for (const Arc* a = m_.begin(v); a != m_.end(v); ++a)
+                if (slot_[a->other] >= 0) links_[v].push_back(a->other);
+            std::sort(links_[v].begin(), links_[v].end());
+        }
+        for (int32_t v : candidates) push(v);
+        size_t left = candidates.size();
+        size_t lowest = 0;
+        while (left) {
+            while (buckets_[lowest].empty()) ++lowest;
+            auto& bucket = buckets_[lowest];
+            const int32_t v = bucket[random.below(uint32_t(bucket.size()))];
+            const double entries = std::exp2(bits(v));
+            if (whole > 0 && (entries > limit || plan.work > whole)) {
+                plan.fixed = int32_t(left);
+                return plan;
+            }
+            if (entries > limit) {
+                const int32_t hub = drop(lowest, random);
+                pull(hub), --left, ++plan.fixed, place_[hub] = -1;
+                const auto around = links_[hub];
+                for (int32_t u : around) unlink(u, hub);
+                for (int32_t u : around) lowest = std::min(lowest, push(u));
+                continue;
+            }
+            plan.work += entries, plan.largest = std::max(plan.largest, entries);
+            pull(v), --left;
+            place_[v] = int32_t(plan.order.size());
+            plan.order.push_back(v);
+            plan.around.push_back(links_[v]);
+            const auto& around = plan.around.back();
+            for (int32_t u : around) unlink(u, v), join(u, around);
+            for (int32_t u : around) lowest = std::min(lowest, push(u));
+        }
+        return arrange(plan);
+    }
+
+    // Eliminate all nodes in a given order; gives up as above.
+    Plan follow(const Labels& order, double limit, double whole) {
+        Plan plan;
+        std::fill(slot_.begin(), slot_.end(), 0);
+        for (int32_t v : order) {
+            links_[v].clear();
+            for (const Arc* a = m_.begin(v); a != m_.end(v); ++a) links_[v].push_back(a->other);
+            std::sort(links_[v].begin(), links_[v].end());
+        }
+        for (int32_t v : order) {
+            const double entries = std::exp2(bits(v));
+            plan.work += entries, plan.largest = std::max(plan.largest, entries);
+            if (plan.work > whole || entries > limit) {
+                plan.fixed = 1;
+                return plan;
+            }
+            place_[v] = int32_t(plan.order.size());
+            plan.order.push_back(v);
+            plan.around.push_back(links_[v]);
+            for (int32_t u : plan.around.back()) unlink(u, v), join(u, plan.around.back());
+        }
+        return arrange(plan);
+    }
+
+  private:
+    // Nodes around each in the order of elimination, without those that were left out later.
+    Plan& arrange(Plan& plan) {
+        for (auto& around : plan.around) {
+            around.erase(std::remove_if(around.begin(), around.end(), [&](int32_t u) { return place_[u] < 0; }),
+                         around.end());
+            std::sort(around.begin(), around.end(), [&](int32_t a, int32_t b) { return place_[a] < place_[b]; });
+        }
+        return plan;
+    }
+
+    const Model& m_;
+    std::vector<std::vector<int32_t>> links_;
+    std::vector<int32_t> key_, slot_, place_, merged_;
+    std::vector<std::vector<int32_t>> buckets_ = std::vector<std::vector<int32_t>>(1025);
+    bool fill_ = false;
+
+    double bits(int32_t v) const {
+        double sum = std::log2(double(m_.count[v]));
+        for (int32_t u : links_[v]) sum += m_.count[u] == 2 ? 1.0 : std::log2(double(m_.count[u]));
+        return std::min(sum, 1000.0);
+    }
+    int32_t cost(int32_t v) const {
+        if (!fill_ || links_[v].size() > 40) return std::min<int32_t>(1024, int32_t(2 * bits(v)) + (fill_ ? 800 : 0));
+        int32_t missing = 0;
+        for (size_t i = 0; i < links_[v].size(); ++i)
+            for (size_t j = 0; j < i; ++j)
+                missing += !std::binary_search(links_[links_[v][i]].begin(), links_[links_[v][i]].end(), links_[v][j]);
+        return std::min(missing, 800);
+    }
+    size_t push(int32_t v) {
+        const int32_t key = cost(v);
+        if (key_[v] == key && slot_[v] > 0) return key;
+        if (slot_[v] > 0) pull(v);
+        key_[v] = key;
+        buckets_[key].push_back(v);
+        slot_[v] = int32_t(buckets_[key].size());
+        return key;
+    }
+    void pull(int32_t v) {
+        auto& bucket = buckets_[key_[v]];
+        const int32_t last = bucket.back();
+        bucket[slot_[v] - 1] = last, slot_[last] = slot_[v];
+        bucket.pop_back();
+        slot_[v] = 0;
+    }
+    void unlink(int32_t from, int32_t v) {
+        auto& links = links_[from];
+        const auto found = std::lower_bound(links.begin(), links.end(), v);
+        if (found != links.end() && *found == v) links.erase(found);
+    }
+    void join(int32_t v, const std::vector<int32_t>& around) {
+        merged_.clear();
+        std::set_union(links_[v].begin(), links_[v].end(), around.begin(), around.end(), std::back_inserter(merged_));
+        const auto self = std::lower_bound(merged_.begin(), merged_.end(), v);
+        if (self != merged_.end() && *self == v) merged_.erase(self);
+        links_[v].swap(merged_);
+    }
+    // Which node to leave out when every table is too large: of a few random ones, that with the most links.
+    int32_t drop(size_t lowest, Random& random) {
+        int32_t found = -1;
+        size_t most = 0;
+        for (int tries = 0; tries < 8; ++tries) {
+            const auto& bucket = buckets_[lowest];
+            const int32_t v = bucket[random.below(uint32_t(bucket.size()))];
+            for (int32_t u : links_[v])
+                if (found < 0 || links_[u].size() > most) found = u, most = links_[u].size();
+            if (found < 0 || links_[v].size() > most) found = v, most = links_[v].size();
+        }
+        return found;
+    }
+};
+
+class Eliminator {
+  public:
+    explicit Eliminator(const Model& m) : m_(m), place_(m.nodes, -1) {}
+
+    // The best labels of the plan's nodes given x elsewhere; written to x. `noise` breaks ties at random.
+    // Returns false where time ran out before the end.
+    bool solve(const Plan& plan, Labels& x, Random& random, double noise, double deadline, const Clock& clock) {
+        const size_t size = plan.order.size();
+        choices_.assign(size, {});
+        arrived_.assign(size, {});
+        for (size_t p = 0; p < size; ++p) place_[plan.order[p]] = int32_t(p);
+        bool done = true;
+        for (size_t p = 0; p < size && done; ++p) {
+            if (plan.largest > 1e4 || (p & 1023) == 0) done = clock.seconds() < deadline;
+            if (done) reduce(plan, p, x, random, noise);
+        }
+        if (done)
+            for (size_t p = size; p-- > 0;) {
+                int64_t index = 0, stride = 1;
+                for (int32_t u : plan.around[p]) index += stride * x[u], stride *= m_.count[u];
+                x[plan.order[p]] = chosen(p, index);
+            }
+        for (int32_t v : plan.order) place_[v] = -1;
+        return done;
+    }
+
+  private:
+    struct Message {
+        std::vector<int32_t> scope;
+        std::vector<double> values;
+    };
+    const Model& m_;
+    std::vector<int32_t> place_;
+    std::vector<std::vector<Message>> arrived_;  // by position: tables of nodes eliminated before
+    std::vector<std::vector<uint8_t>> choices_;  // by position: best state for each state of the nodes around
+    std::vector<double> table_;
+    std::vector<int64_t> offsets_;
+
+    int32_t chosen(size_t p, int64_t index) const {
+        const auto& bytes = choices_[p];
+        if (wide_of(p)) return bytes[2 * index] | bytes[2 * index + 1] << 8;
+        return bytes[index];
+    }
+    std::vector<uint8_t> wide_;
+    bool wide_of(size_t p) const { return p < wide_.size() && wide_[p]; }
+
+    void reduce(const Plan& plan, size_t p, const Labels& x, Random& random, double noise) {
+        const int32_t v = plan.order[p], k = m_.count[v];
+        const auto& around = plan.around[p];
+        std::vector<double> own(m_.unary.begin() + m_.at[v], m_.unary.begin() + m_.at[v] + k);
+        if (noise > 0)
+            for (auto& value : own) value += noise * random.uniform();
+        std::vector<int64_t> sizes{k};
+        for (int32_t u : around) sizes.push_back(m_.count[u]);
+        int64_t entries = 1;
+        for (int64_t each : sizes) entries *= each;
+        std::vector<const Arc*> to(around.size(), nullptr);
+        for (const Arc* a = m_.begin(v); a != m_.end(v); ++a) {
+            const double* table = m_.tables.data() + a->table;
+            if (place_[a->other] < 0) {
+                for (int32_t i = 0; i < k; ++i) own[i] += table[int64_t(i) * a->own + int64_t(x[a->other]) * a->far];
+            } else if (place_[a->other] > int32_t(p)) {
+                to[std::find(around.begin(), around.end(), a->other) - around.begin()] = a;
+            }
+        }
+        // Axis by axis: the table so far is repeated for every state of the next node, plus the edge to it.
+        table_.resize(entries);
+        std::copy(own.begin(), own.end(), table_.begin());
+        int64_t have = k;
+        for (size_t d = 0; d < around.size(); ++d) {
+            const int64_t states = sizes[d + 1];
+            for (int64_t s = states; s-- > 0;) {
+                double* out = table_.data() + s * have;
+                if (!to[d]) {
+                    if (s) std::copy(table_.data(), table_.data() + have, out);
+                    continue;
+                }
+                const double* row = m_.tables.data() + to[d]->table + s * to[d]->far;
+                for (int32_t j = 0; j < k; ++j) own[j] = row[int64_t(j) * to[d]->own];
+                spread(table_.data(), own.data(), out, have, k);
+            }
+            have *= states;
+        }
+        std::vector<std::pair<std::vector<int64_t>, const double*>> parts;
+        for (auto& message : arrived_[p]) {
+            std::vector<int64_t> strides(sizes.size(), 0);
+            int64_t stride = 1;
+            size_t d = 0;
+            for (int32_t u : message.scope) {
+                while (d > 0 ? around[d - 1] != u : v != u) ++d;
+                strides[d] = stride, stride *= m_.count[u];
+            }
+            parts.emplace_back(strides, message.values.data());
+        }
+        for (auto& [strides, values] : parts) add(sizes, strides, values);
+        finish(plan, p, entries / k, k);
+        arrived_[p].clear(), arrived_[p].shrink_to_fit();
+    }
+
+    // out = table + row, repeated.
+    static void spread(const double* table, const double* row, double* out, int64_t size, int32_t k) {
+        if (k == 2) {
+            const double a = row[0], b = row[1];
+            for (int64_t i = 0; i < size; i += 2) out[i] = table[i] + a, out[i + 1] = table[i + 1] + b;
+            return;
+        }
+        for (int64_t i = 0; i < size; i += k)
+            for (int32_t j = 0; j < k; ++j) out[i + j] = table[i + j] + row[j];
+    }
+
+    // table += values, which is indexed with the given strides.
+    void add(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, const double* values) {
+        size_t inner = 0;
+        int64_t block = 1;
+        bool plain = true;  // the innermost axes are stored in the same order
+        while (inner < sizes.size() && (plain && strides[inner] == block ? true : block * sizes[inner] <= 512)) {
+            plain = plain && strides[inner] == block;
+            block *= sizes[inner++];
+        }
+        if (!plain) {
+            offsets_.assign(block, 0);
+            int64_t have = 1;
+            for (size_t d = 0; d < inner; ++d) {
+                for (int64_t s = 1; s < sizes[d]; ++s)
+                    for (int64_t i = 0; i < have; ++i) offsets_[s * have + i] = offsets_[i] + s * strides[d];
+                have *= sizes[d];
+            }
+        }
+        std::vector<int64_t> at(sizes.size(), 0);
+        int64_t base = 0;
+        double* out = table_.data();
+        const int64_t blocks = int64_t(table_.size()) / block;
+        for (int64_t b = 0; b < blocks; ++b, out += block) {
+            const double* from = values + base;
+            if (plain)
+                for (int64_t i = 0; i < block; ++i) out[i] += from[i];
+            else
+                for (int64_t i = 0; i < block; ++i) out[i] += from[offsets_[i]];
+            for (size_t d = inner; d < sizes.size(); ++d) {
+                base += strides[d];
+                if (++at[d] < sizes[d]) break;
+                base -= strides[d] * sizes[d], at[d] = 0;
+            }
+        }
+    }
+
+    void finish(const Plan& plan, size_t p, int64_t rest, int32_t k) {
+        const auto& around = plan.around[p];
+        Message message{around, std::vector<double>(rest)};
+        if (wide_.size() < choices_.size()) wide_.resize(choices_.size());
+        wide_[p] = k > 256;
+        auto& choices = choices_[p];
+        choices.resize(wide_[p] ? 2 * rest : rest);
+        const double* t = table_.data();
+        if (k == 2) {
+            for (int64_t i = 0; i < rest; ++i) {
+                const double a = t[2 * i], b = t[2 * i + 1];
+                message.values[i] = std::max(a, b), choices[i] = b > a;
+            }
+        } else {
+            for (int64_t i = 0; i < rest; ++i, t += k) {
+                int32_t best = 0;
+                for (int32_t j = 1; j < k; ++j)
+                    if (t[j] > t[best]) best = j;
+                message.values[i] = t[best];
+                if (wide_[p])
+                    choices[2 * i] = uint8_t(best), choices[2 * i + 1] = uint8_t(best >> 8);
+                else
+                    choices[i] = uint8_t(best);
+            }
+        }
+        if (!around.empty()) arrived_[place_[around[0]]].push_back(std::move(message));
+    }
+};
+
+}  // namespace search

@@ -1,0 +1,305 @@
+// The best labelling of one connected field in a given time: elimination where it is affordable, else a dual bound,
+// labellings from several searches, their combinations, and branch and bound.
+#pragma once
+#include <memory>
+
+#include "branch.hpp"
+#include "elimination.hpp"
+#include "feasible.hpp"
+#include "labelling.hpp"
+#include "trws.hpp"
+
+namespace search {
+
+enum Method : int32_t { NOT_STARTED, ELIMINATION, DUAL, LOCAL, BRANCHING, CONTRADICTION, BACKTRACKING };
+
+struct Found {
+    Labels x;
+    double score = -std::numeric_limits<double>::infinity();
+    double bound = std::numeric_limits<double>::infinity();
+    bool optimal = false, infeasible = false;
+    int32_t method = NOT_STARTED;  // what found the labels
+    int32_t proof = NOT_STARTED;   // what closed the gap, if it is closed
+};
+
+class Portfolio {
+  public:
+    Portfolio(const Model& m, uint64_t seed, const Clock& clock)
+        : m_(m), clock_(clock), random_(seed), planner_(m), eliminator_(m) {
+        all_.resize(m.nodes);
+        for (int32_t v = 0; v < m.nodes; ++v) all_[v] = v;
+    }
+
+    Found found;
+
+    bool done() const { return found.optimal || found.infeasible; }
+
+    // Exact, if tables of this many entries in all suffice.
+    bool eliminate(double work, double deadline) {
+        const double limit = std::min(work, MOST_ENTRIES);
+        Plan best;
+        best.fixed = 1, best.work = work;
+        const auto take = [&](Plan&& plan) {
+            if (!plan.fixed && (best.fixed || plan.work < best.work)) best = std::move(plan);
+        };
+        take(planner_.make(all_, limit, false, random_, best.work));
+        if (best.fixed || best.work > EASY_WORK) {
+            if (best.fixed && m_.nodes > LARGE) return false;
+            take(planner_.make(all_, limit, true, random_, best.work));
+            take(planner_.follow(breadth_first(), limit, best.work));
+            for (int again = 0; again < 4 && best.work > EASY_WORK && clock_.seconds() < 0.1 * deadline; ++again)
+                take(planner_.make(all_, limit, true, random_, best.work));
+        }
+        if (best.fixed) return false;
+        Labels x(m_.nodes, 0);
+        if (!eliminator_.solve(best, x, random_, 0, deadline, clock_)) return false;
+        close(x, ELIMINATION);
+        return true;
+    }
+
+    // Passes of the dual until it converges, the gap is closed or time is up; every few passes a labelling.
+    void tighten(double deadline, int most) {
+        if (!dual_) dual_ = std::make_unique<Dual>(m_);
+        Labels x;
+        double before = found.bound;
+        for (int pass = 0; pass < most && !done(); ++pass) {
+            if (pass && clock_.seconds() > deadline) return;
+            dual_->iterate(x);
+            lower(dual_->bound);
+            offer(x, DUAL);
+            if (pass % 8 == 7) {
+                const double fall = before - found.bound;
+                before = found.bound;
+                if (fall < 1e-5 * std::max(found.bound - found.score, tolerance())) {
+                    converged_ = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    // A first labelling where pairs are forbidden, or the proof that there is none.
+    void satisfy(double deadline) {
+        if (m_.penalty == 0 || !found.x.empty() || m_.most > 64 * Feasible::MOST_WORDS) return;
+        if (!feasible_) feasible_ = std::make_unique<Feasible>(m_);
+        std::vector<double> wishes = m_.unary;
+        if (dual_)
+            for (int32_t v = 0; v < m_.nodes; ++v)
+                std::copy_n(dual_->totals(v), m_.count[v], wishes.begin() + m_.at[v]);
+        Labels x;
+        const auto outcome = feasible_->run(wishes, random_, x, deadline, clock_);
+        if (outcome == Feasible::FOUND) {
+            Labelling start(m_);
+            start.set(x), start.improve(random_);
+            offer(start.x, BACKTRACKING);
+            if (soft_) elite_.emplace_back(soft().score(found.x), found.x);
+        } else if (outcome == Feasible::NONE) {
+            found.infeasible = true, found.bound = -std::numeric_limits<double>::infinity(), found.proof = BACKTRACKING;
+        }
+    }
+
+    void search(double deadline) {
+        if (!soft_) prepare();
+        while (!done() && clock_.seconds() < deadline) round(deadline);
+    }
+
+    void branch(double deadline) {
+        if (!dual_ || !m_.allowed(found.bound)) return;
+        Branch tree(m_, *dual_);
+        Labels x = found.x;
+        double score = std::isfinite(found.score) ? found.score : m_.floor - 1;
+        const bool proved = tree.prove(x, score, 0.5 * tolerance(), deadline, clock_);
+        if (!x.empty() && score > found.score && m_.allowed(score)) offer(x, BRANCHING);
+        if (!proved) return;
+        if (found.x.empty())
+            found.infeasible = true, found.bound = -std::numeric_limits<double>::infinity();
+        else
+            found.bound = found.score, found.optimal = true;
+        found.proof = BRANCHING;
+    }
+
+    double tolerance() const {
+        return 1e-9 * std::max(1e-300, std::isfinite(found.score) ? std::fabs(found.score) : m_.scale);
+    }
+    bool converged() const { return converged_; }
+
+  private:
+    static constexpr double MOST_ENTRIES = 1 << 26;  // of one table: 512 MB
+    static constexpr double EASY_WORK = 1e6;         // entries that take milliseconds; other orders are not tried
+    static constexpr int32_t LARGE = 20000;          // nodes; beyond, only the quickest order is tried
+    static constexpr size_t ELITE = 10;              // labellings that are kept to be combined
+
+    const Model& m_;
+    const Clock& clock_;
+    Random random_;
+    Planner planner_;
+    Eliminator eliminator_;
+    Labels all_;
+    std::unique_ptr<Dual> dual_;
+    std::unique_ptr<Feasible> feasible_;
+    std::unique_ptr<Model> soft_;  // the model with a lower penalty, for searches that pass through forbidden pairs
+    std::unique_ptr<Labelling> current_;
+    std::unique_ptr<Planner> soft_planner_;
+    std::unique_ptr<Eliminator> soft_eliminator_;
+    std::vector<std::pair<double, Labels>> elite_;
+    bool converged_ = false, blocks_help_ = true;
+    double block_limit_ = 1024;
+    int sweeps_ = 50, rounds_ = 0, barren_ = 0;
+
+    const Model& soft() const { return m_.penalty > 0 ? *soft_ : m_; }
+
+    void offer(const Labels& x, Method method) {
+        const double score = m_.score(x);
+        if (!m_.allowed(score) || score <= found.score) return;
+        found.x = x, found.score = score, found.method = method;
+        check();
+    }
+    void lower(double bound) {
+        found.bound = std::min(found.bound, bound);
+        if (!m_.allowed(found.bound)) {
+            found.infeasible = true, found.bound = -std::numeric_limits<double>::infinity(), found.proof = DUAL;
+            return;
+        }
+        check();
+    }
+    void check() {
+        if (found.bound - found.score <= tolerance()) {
+            found.optimal = true, found.proof = DUAL;
+            found.bound = std::max(found.bound, found.score);
+        }
+    }
+    void close(const Labels& x, Method method) {
+        const double score = m_.score(x);
+        found.proof = method;
+        if (!m_.allowed(score)) {
+            found.infeasible = true, found.bound = -std::numeric_limits<double>::infinity();
+            return;
+        }
+        found.x = x, found.score = found.bound = score, found.optimal = true, found.method = method;
+    }
+
+    Labels breadth_first() {
+        // From a node far away from others: the second of two searches starts where the first ended.
+        Labels order;
+        int32_t start = 0;
+        for (int twice = 0; twice < 2; ++twice) {
+            std::vector<char> seen(m_.nodes, 0);
+            order.assign(1, start), seen[start] = 1;
+            for (size_t next = 0; next < order.size(); ++next)
+                for (const Arc* a = m_.begin(order[next]); a != m_.end(order[next]); ++a)
+                    if (!seen[a->other]) seen[a->other] = 1, order.push_back(a->other);
+            start = order.back();
+        }
+        return order;
+    }
+
+    void prepare() {
+        soft_ = std::make_unique<Model>(m_);
+        if (m_.penalty > 0) soften(std::max(1e-3, 0.5 * m_.scale));
+        current_ = std::make_unique<Labelling>(soft());
+        soft_planner_ = std::make_unique<Planner>(soft());
+        soft_eliminator_ = std::make_unique<Eliminator>(soft());
+        block_limit_ = std::max(1024.0, double(m_.most) * m_.most);
+        if (!found.x.empty()) elite_.emplace_back(soft().score(found.x), found.x);
+    }
+    void soften(double penalty) {
+        for (size_t i = 0; i < m_.tables.size(); ++i)
+            if (m_.tables[i] <= -m_.penalty) soft_->tables[i] = -penalty;
+        soft_->penalty = penalty;
+    }
+
+    void round(double deadline) {
+        const double before = found.score;
+        const int kind = elite_.empty() ? 0 : rounds_ % 3;
+        const double hot = 0.6 * m_.scale, cold = 0.04 * m_.scale;
+        if (kind == 0) {
+            current_->draw(random_);
+            current_->anneal(random_, sweeps_, hot, cold, deadline, clock_);
+        } else if (kind == 1) {
+            current_->set(elite_[random_.below(uint32_t(elite_.size()))].second);
+            current_->anneal(random_, sweeps_, hot * (0.2 + 0.4 * random_.uniform()), cold, deadline, clock_);
+        } else {
+            current_->set(elite_[random_.below(uint32_t(elite_.size()))].second);
+            shake();
+            current_->tabu(random_, 200 + m_.nodes, std::min(deadline, clock_.seconds() + 0.05), clock_);
+        }
+        current_->improve(random_);
+        take();
+        if (blocks_help_) {
+            move_blocks(deadline);
+            take();
+            for (int again = 0; again < 2 && elite_.size() > 1; ++again)
+                combine(elite_[random_.below(uint32_t(elite_.size()))].second, deadline), take();
+        }
+        keep();
+        ++rounds_;
+        barren_ = found.score > before ? 0 : barren_ + 1;
+#ifdef TRACE
+        printf("%.3f kind %d sweeps %d limit %.0f current %.6f best %.6f\n", clock_.seconds(), kind, sweeps_, block_limit_, current_->score, found.score);
+#endif
+        if (barren_ >= 6) {
+            barren_ = 0, sweeps_ = std::min(sweeps_ * 2, 1 << 20);
+            block_limit_ = std::min(block_limit_ * 2, 65536.0);
+            if (found.x.empty() && m_.penalty > 0) soften(soft_->penalty * 1.5);
+        }
+    }
+
+    void take() { offer(current_->x, LOCAL); }
+
+    // A connected set of nodes gets random states.
+    void shake() {
+        const uint32_t wanted = 1 + random_.below(uint32_t(std::max(2, m_.nodes / 8)));
+        Labels region{int32_t(random_.below(m_.nodes))};
+        std::vector<char> seen(m_.nodes, 0);
+        seen[region[0]] = 1;
+        for (size_t next = 0; next < region.size() && region.size() < wanted; ++next)
+            for (const Arc* a = m_.begin(region[next]); a != m_.end(region[next]); ++a)
+                if (!seen[a->other] && random_.below(4)) seen[a->other] = 1, region.push_back(a->other);
+        for (int32_t v : region) {
+            const int32_t state = int32_t(random_.below(m_.count[v]));
+            if (state != current_->x[v]) current_->change(v, state);
+        }
+    }
+
+    // Blocks of nodes get their best labels given the others, until several blocks in a row gain nothing.
+    void move_blocks(double deadline) {
+        for (int idle = 0; idle < 3 && clock_.seconds() < deadline;) {
+            const double gain = optimise(all_, deadline);
+            if (gain < 0) return;
+            idle = gain > 1e-9 * m_.scale ? 0 : idle + 1;
+        }
+    }
+
+    // The best mixture of two labellings and more: nodes on which they agree keep their labels.
+    void combine(const Labels& other, double deadline) {
+        Labels apart;
+        for (int32_t v = 0; v < m_.nodes; ++v)
+            if (other[v] != current_->x[v]) apart.push_back(v);
+        if (!apart.empty()) optimise(apart, deadline);
+    }
+
+    double optimise(const Labels& candidates, double deadline) {
+        const Plan plan = soft_planner_->make(candidates, block_limit_, false, random_);
+        if (candidates.size() == all_.size() && double(plan.order.size()) < 0.1 * double(all_.size())) {
+            blocks_help_ = false;
+            return -1;
+        }
+        Labels x = current_->x;
+        if (!soft_eliminator_->solve(plan, x, random_, 1e-10 * m_.scale, deadline, clock_)) return -1;
+        const double score = soft().score(x), gain = score - current_->score;
+        if (gain >= -1e-9 * m_.scale) current_->set(x);
+        return std::max(gain, 0.0);
+    }
+
+    // Good labellings that differ are kept; the worst goes.
+    void keep() {
+        for (auto& [score, x] : elite_)
+            if (x == current_->x) return;
+        elite_.emplace_back(current_->score, current_->x);
+        if (elite_.size() > ELITE)
+            elite_.erase(std::min_element(elite_.begin(), elite_.end(),
+                                          [](const auto& a, const auto& b) { return a.first < b.first; }));
+    }
+};
+
+}  // namespace search

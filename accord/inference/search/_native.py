@@ -9,6 +9,7 @@ from accord.inference.kernels.cpu._build import Library, load_library
 from accord.inference.search._ragged import Components, Ragged
 
 MAXIMISE = Library("maximise", Path(__file__).parent / "native", ("accord_maximise",))
+ALL_WAYS = 15
 SOLVED, OUT_OF_MEMORY = 0, 1  # what the kernel returns, as in native/maximise.cpp
 
 
@@ -19,6 +20,8 @@ class _Arguments(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("nodes", "edges")),
         *((name, ctypes.c_void_p) for name in ("at", "source", "target", "table_at", "unary", "tables")),
         ("budget", ctypes.c_double),
+        ("work", ctypes.c_double),
+        ("ways", ctypes.c_int64),
         ("seed", ctypes.c_uint64),
         *((name, ctypes.c_void_p) for name in ("labels", "component", "score", "bound")),
         *((name, ctypes.c_void_p) for name in ("method", "proof", "infeasible")),
@@ -35,8 +38,17 @@ def load() -> None:
     load_library(MAXIMISE)
 
 
-def solve(model: Ragged, budget: float, seed: int) -> Components:
-    """Search every connected component for at most `budget` seconds in all."""
+def solve(model: Ragged, budget: float, seed: int, work: float = 0.0, ways: int = ALL_WAYS) -> Components:
+    """Search every connected component for at most `budget` seconds in all.
+
+    Args:
+        model: the field.
+        budget: seconds.
+        seed: of the random choices.
+        work: where it is not 0, every component gets one turn of a fixed amount of work: so many seconds for each node
+            on a usual machine. The result then does not depend on time, if the budget suffices.
+        ways: which methods may be used besides the dual: bits 1 elimination, 2 mini-buckets, 4 local search, 8 branching.
+    """
     nodes = model.num_nodes
     whole, real = np.zeros((2, nodes), dtype=np.int64), np.zeros((2, nodes))
     small = np.zeros((3, nodes), dtype=np.int32)
@@ -54,6 +66,8 @@ def solve(model: Ragged, budget: float, seed: int) -> Components:
         edges=len(model.source),
         **{name: values.ctypes.data for name, values in inputs.items()},
         budget=budget,
+        work=work,
+        ways=ways,
         seed=seed,
         labels=whole[0].ctypes.data,
         component=whole[1].ctypes.data,

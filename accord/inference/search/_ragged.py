@@ -39,6 +39,23 @@ class Ragged:
         """Nodes of all replicas."""
         return len(self.at) - 1
 
+    def part(self, nodes: np.ndarray, edges: np.ndarray) -> "Ragged":
+        """Some nodes, which keep their order, and the edges between them."""
+        place = np.zeros(self.num_nodes, dtype=np.int64)
+        place[nodes] = np.arange(len(nodes))
+        states, at = _ranges(self.at, nodes)
+        entries, table_at = _ranges(self.table_at, edges)
+        return Ragged(
+            at=at,
+            unary=self.unary[states],
+            source=place[self.source[edges]],
+            target=place[self.target[edges]],
+            table_at=table_at,
+            tables=self.tables[entries],
+            state=self.state[states],
+            factor=self.factor,
+        )
+
     def labels(self, chosen: np.ndarray) -> np.ndarray:
         """States of the field [nodes] from positions among the possible ones; -1 stays."""
         found = chosen >= 0
@@ -84,6 +101,13 @@ def ragged(field: PairwiseField) -> Ragged:
         state=np.nonzero(possible)[2],
         factor=factor,
     )
+
+
+def _ranges(at: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The entries of some rows, one row after the other, and where each row begins."""
+    sizes = at[which + 1] - at[which]
+    begin = np.concatenate([[0], sizes.cumsum()]).astype(np.int64)
+    return np.arange(begin[-1]) + np.repeat(at[which] - begin[:-1], sizes), begin
 
 
 def _factor(node: np.ndarray, edge: np.ndarray) -> float:

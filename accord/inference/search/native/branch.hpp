@@ -26,7 +26,7 @@ class Branch {
             double before = std::numeric_limits<double>::max();
             bool closed = false;
             for (int pass = 0; pass < MOST_PASSES; ++pass) {
-                dual_.iterate(x);
+                dual_.iterate(x, clock);
                 const double found = m_.score(x);
                 if (m_.allowed(found) && found > score) score = found, best = x;
                 if (dual_.bound <= score + gap || !m_.allowed(dual_.bound)) {
@@ -36,10 +36,11 @@ class Branch {
                 // Worth going on while the bound falls fast enough to close the gap soon.
                 if (before - dual_.bound < 0.02 * (dual_.bound - score)) break;
                 before = dual_.bound;
-                if (clock.seconds() > deadline) return false;
+                if (clock.past(deadline)) return false;
             }
             if (closed) continue;
-            if (clock.seconds() > deadline) return false;
+            if (clock.past(deadline)) return false;
+            clock.add(5.0 * double(dual_.messages().size()));
             const int32_t v = ambiguous(x);
             if (v < 0) continue;  // every node has one state left: the rounding above was the labelling
             const int32_t state = best_state(v);

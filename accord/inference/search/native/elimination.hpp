@@ -16,13 +16,14 @@ struct Plan {
     Labels order;                              // nodes that are free
     std::vector<std::vector<int32_t>> around;  // by position: neighbours when eliminated, earliest eliminated first
     double work = 0;                           // entries of all tables
+    double effort = 0;                         // of making the plan, in operations
     double largest = 0;                        // entries of the largest one
     int32_t fixed = 0;                         // nodes that were left out
 };
 
 class Planner {
   public:
-    explicit Planner(const Model& m) : m_(m), links_(m.nodes), key_(m.nodes), slot_(m.nodes), place_(m.nodes) {}
+    Planner(const Model& m, const Clock& clock) : m_(m), clock_(clock), links_(m.nodes), key_(m.nodes), slot_(m.nodes), place_(m.nodes) {}
 
     // Eliminate candidates while tables have at most `limit` entries.
     // The next node is the one with the smallest table or, with `fill`, with the fewest new links; ties at random.
@@ -32,7 +33,7 @@ class Planner {
         fill_ = fill;
         for (auto& bucket : buckets_) bucket.clear();
         std::fill(slot_.begin(), slot_.end(), -1);
-        for (int32_t v : candidates) slot_[v] = 0;
+        for (int32_t v : candidates) slot_[v] = 0, place_[v] = -1;
         for (int32_t v : candidates) {
             links_[v].clear();
             for (const Arc* a = m_.begin(v); a != m_.end(v); ++a)
@@ -42,7 +43,11 @@ class Planner {
         for (int32_t v : candidates) push(v);
         size_t left = candidates.size();
         size_t lowest = 0;
-        while (left) {
+        for (int64_t step = 1; left; ++step) {
+            if ((step & 255) == 0 && clock_.late()) {  // the others keep their labels
+                plan.fixed += int32_t(left);
+                break;
+            }
             while (buckets_[lowest].empty()) ++lowest;
             auto& bucket = buckets_[lowest];
             const int32_t v = bucket[random.below(uint32_t(bucket.size()))];
@@ -53,7 +58,7 @@ class Planner {
             }
             if (entries > limit) {
                 const int32_t hub = drop(lowest, random);
-                pull(hub), --left, ++plan.fixed, place_[hub] = -1;
+                pull(hub), --left, ++plan.fixed;
                 const auto around = links_[hub];
                 for (int32_t u : around) unlink(u, hub);
                 for (int32_t u : around) lowest = std::min(lowest, push(u));
@@ -83,7 +88,7 @@ class Planner {
         for (int32_t v : order) {
             const double entries = std::exp2(bits(v));
             plan.work += entries, plan.largest = std::max(plan.largest, entries);
-            if (plan.work > whole || entries > limit) {
+            if (plan.work > whole || entries > limit || clock_.late()) {
                 plan.fixed = 1;
                 return plan;
             }
@@ -98,6 +103,7 @@ class Planner {
   private:
     // Nodes around each in the order of elimination, without those that were left out later.
     Plan& arrange(Plan& plan) {
+        for (const auto& around : plan.around) plan.effort += 100 + 5.0 * double(around.size() * around.size());
         for (auto& around : plan.around) {
             around.erase(std::remove_if(around.begin(), around.end(), [&](int32_t u) { return place_[u] < 0; }),
                          around.end());
@@ -107,6 +113,7 @@ class Planner {
     }
 
     const Model& m_;
+    const Clock& clock_;
     std::vector<std::vector<int32_t>> links_;
     std::vector<int32_t> key_, slot_, place_, merged_;
     std::vector<std::vector<int32_t>> buckets_ = std::vector<std::vector<int32_t>>(1025);
@@ -168,6 +175,44 @@ class Planner {
     }
 };
 
+// table += values, which is indexed with the given strides.
+inline void add(std::vector<double>& table, const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides,
+                const double* values) {
+    std::vector<int64_t> offsets;
+    size_t inner = 0;
+    int64_t block = 1;
+    bool plain = true;  // the innermost axes are stored in the same order
+    while (inner < sizes.size() && (plain && strides[inner] == block ? true : block * sizes[inner] <= 512)) {
+        plain = plain && strides[inner] == block;
+        block *= sizes[inner++];
+    }
+    if (!plain) {
+        offsets.assign(block, 0);
+        int64_t have = 1;
+        for (size_t d = 0; d < inner; ++d) {
+            for (int64_t s = 1; s < sizes[d]; ++s)
+                for (int64_t i = 0; i < have; ++i) offsets[s * have + i] = offsets[i] + s * strides[d];
+            have *= sizes[d];
+        }
+    }
+    std::vector<int64_t> at(sizes.size(), 0);
+    int64_t base = 0;
+    double* out = table.data();
+    const int64_t blocks = int64_t(table.size()) / block;
+    for (int64_t b = 0; b < blocks; ++b, out += block) {
+        const double* from = values + base;
+        if (plain)
+            for (int64_t i = 0; i < block; ++i) out[i] += from[i];
+        else
+            for (int64_t i = 0; i < block; ++i) out[i] += from[offsets[i]];
+        for (size_t d = inner; d < sizes.size(); ++d) {
+            base += strides[d];
+            if (++at[d] < sizes[d]) break;
+            base -= strides[d] * sizes[d], at[d] = 0;
+        }
+    }
+}
+
 class Eliminator {
   public:
     explicit Eliminator(const Model& m) : m_(m), place_(m.nodes, -1) {}
@@ -176,12 +221,13 @@ class Eliminator {
     // Returns false where time ran out before the end.
     bool solve(const Plan& plan, Labels& x, Random& random, double noise, double deadline, const Clock& clock) {
         const size_t size = plan.order.size();
+        clock.add(3 * plan.work + 300.0 * double(size));
         choices_.assign(size, {});
         arrived_.assign(size, {});
         for (size_t p = 0; p < size; ++p) place_[plan.order[p]] = int32_t(p);
         bool done = true;
         for (size_t p = 0; p < size && done; ++p) {
-            if (plan.largest > 1e4 || (p & 1023) == 0) done = clock.seconds() < deadline;
+            if (plan.largest > 1e4 || (p & 1023) == 0) done = !clock.past(deadline);
             if (done) reduce(plan, p, x, random, noise);
         }
         if (done)
@@ -204,7 +250,6 @@ class Eliminator {
     std::vector<std::vector<Message>> arrived_;  // by position: tables of nodes eliminated before
     std::vector<std::vector<uint8_t>> choices_;  // by position: best state for each state of the nodes around
     std::vector<double> table_;
-    std::vector<int64_t> offsets_;
 
     int32_t chosen(size_t p, int64_t index) const {
         const auto& bytes = choices_[p];
@@ -262,7 +307,7 @@ class Eliminator {
             }
             parts.emplace_back(strides, message.values.data());
         }
-        for (auto& [strides, values] : parts) add(sizes, strides, values);
+        for (auto& [strides, values] : parts) add(table_, sizes, strides, values);
         finish(plan, p, entries / k, k);
         arrived_[p].clear(), arrived_[p].shrink_to_fit();
     }
@@ -276,42 +321,6 @@ class Eliminator {
         }
         for (int64_t i = 0; i < size; i += k)
             for (int32_t j = 0; j < k; ++j) out[i + j] = table[i + j] + row[j];
-    }
-
-    // table += values, which is indexed with the given strides.
-    void add(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, const double* values) {
-        size_t inner = 0;
-        int64_t block = 1;
-        bool plain = true;  // the innermost axes are stored in the same order
-        while (inner < sizes.size() && (plain && strides[inner] == block ? true : block * sizes[inner] <= 512)) {
-            plain = plain && strides[inner] == block;
-            block *= sizes[inner++];
-        }
-        if (!plain) {
-            offsets_.assign(block, 0);
-            int64_t have = 1;
-            for (size_t d = 0; d < inner; ++d) {
-                for (int64_t s = 1; s < sizes[d]; ++s)
-                    for (int64_t i = 0; i < have; ++i) offsets_[s * have + i] = offsets_[i] + s * strides[d];
-                have *= sizes[d];
-            }
-        }
-        std::vector<int64_t> at(sizes.size(), 0);
-        int64_t base = 0;
-        double* out = table_.data();
-        const int64_t blocks = int64_t(table_.size()) / block;
-        for (int64_t b = 0; b < blocks; ++b, out += block) {
-            const double* from = values + base;
-            if (plain)
-                for (int64_t i = 0; i < block; ++i) out[i] += from[i];
-            else
-                for (int64_t i = 0; i < block; ++i) out[i] += from[offsets_[i]];
-            for (size_t d = inner; d < sizes.size(); ++d) {
-                base += strides[d];
-                if (++at[d] < sizes[d]) break;
-                base -= strides[d] * sizes[d], at[d] = 0;
-            }
-        }
     }
 
     void finish(const Plan& plan, size_t p, int64_t rest, int32_t k) {

@@ -28,7 +28,7 @@ class Feasible {
         std::vector<Choice> choices;
         begin();
         for (int64_t step = 0;; ++step) {
-            if ((step & 63) == 0 && clock.seconds() > deadline) return undo(0), OPEN;
+            if ((step & 63) == 0 && clock.past(deadline)) return undo(0), OPEN;
             const int32_t v = next();
             if (v < 0) {
                 x.resize(m_.nodes);
@@ -38,7 +38,7 @@ class Feasible {
             choices.push_back({v, best(v, wishes, random), trail_.size()});
             keep_only(v, choices.back().state);
             waiting_.assign(1, v);
-            while (!narrow()) {
+            while (!narrow(clock)) {
                 ++failures;
                 if (choices.empty()) return NONE;
                 const Choice last = choices.back();
@@ -93,13 +93,13 @@ class Feasible {
         const int32_t k = m_.count[v], far = m_.count[arc.other];
         const double* table = m_.tables.data() + arc.table;
         bool barred = false;
-        for (int64_t i = 0; i < int64_t(k) * far && !barred; ++i) barred = table[i] <= -m_.penalty;
+        for (int64_t i = 0; i < int64_t(k) * far && !barred; ++i) barred = m_.barred(arc.edge, table[i]);
         if (!barred) return;
         allowed_at_[a] = int64_t(allowed_.size());
         allowed_.resize(allowed_.size() + size_t(k) * words_, 0);
         for (int32_t i = 0; i < k; ++i)
             for (int32_t j = 0; j < far; ++j)
-                if (table[int64_t(i) * arc.own + int64_t(j) * arc.far] > -m_.penalty)
+                if (!m_.barred(arc.edge, table[int64_t(i) * arc.own + int64_t(j) * arc.far]))
                     allowed_[allowed_at_[a] + int64_t(i) * words_ + j / 64] |= uint64_t(1) << (j % 64);
     }
 
@@ -124,11 +124,12 @@ class Feasible {
     }
 
     // Removes what cannot stand beside the states of waiting nodes, and so on; false on a contradiction.
-    bool narrow() {
+    bool narrow(const Clock& clock) {
         while (!waiting_.empty()) {
             const int32_t v = waiting_.back();
             waiting_.pop_back();
             if (v < 0) return false;
+            clock.add(50.0 + 15.0 * m_.degree(v));
             for (int32_t a = m_.first[v]; a < m_.first[v + 1]; ++a) {
                 if (allowed_at_[a] < 0) continue;
                 const int32_t u = m_.arcs[a].other;

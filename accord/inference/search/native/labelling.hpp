@@ -63,9 +63,10 @@ class Labelling {
         int64_t until_look = 0;
         for (int sweep = 0; sweep < sweeps; ++sweep, temperature *= factor) {
             if ((until_look -= m_.size()) < 0) {
-                if (clock.seconds() > deadline) temperature = cold, sweep = std::max(sweep, sweeps - 1);
+                if (clock.past(deadline)) temperature = cold, sweep = std::max(sweep, sweeps - 1);
                 until_look = 100000;
             }
+            clock.add(12.0 * m_.nodes + 3.0 * double(m_.size()));
             uint64_t bits = random.next();
             for (int32_t v = 0; v < m_.nodes; ++v) {
                 bits = bits * 6364136223846793005ull + 1442695040888963407ull;
@@ -98,7 +99,8 @@ class Labelling {
         const double least = 1e-9 * (m_.scale + 1e-300);
         int64_t since = 0;
         for (int64_t step = 1; since < patience; ++step, ++since) {
-            if ((step & 255) == 0 && clock.seconds() > deadline) break;
+            if ((step & 63) == 0 && clock.past(deadline)) break;
+            clock.add(1.5 * double(m_.size()));
             double most = -1e300;
             int32_t node = -1, state = 0;
             uint32_t equals = 1;

@@ -8,32 +8,30 @@
 namespace search {
 
 constexpr double ENTRIES_PER_SECOND = 1e8;  // of elimination, on a slow machine
-constexpr double QUICK_WORK = 1e6;          // entries that every component may use in the first round
-constexpr double LEAST_SHARE = 2e-3;        // seconds; less is not worth another round
+constexpr double QUICK_WORK = 1e6;          // entries that every component may use before the first turn
+constexpr double FIRST_TURN = 0.05;         // seconds of work, see Clock; each turn is twice as long as the one before
+constexpr double MOST_WORK = 0.2;           // seconds of work of a component that has a single turn
+constexpr double FOREVER = 1e300;           // no limit but the budget
+constexpr int MOST_PASSES = 100000;         // of the dual in one turn
+
+// Ways to labels and bounds that may be switched off, for tests.
+enum Way { BY_ELIMINATION = 1, BY_GROUPS = 2, BY_SEARCH = 4, BY_BRANCHING = 8 };
 
 struct Job {
     Part part;
     Portfolio portfolio;
-    bool begun = false;
     Job(Part&& given, uint64_t seed, const Clock& clock) : part(std::move(given)), portfolio(part.model, seed, clock) {}
 };
 
-// One component's turn: it may use `share` seconds.
-inline void advance(Job& job, double share, const Clock& clock) {
-    Portfolio& p = job.portfolio;
-    const double start = clock.seconds();
-    if (!job.begun) {
-        job.begun = true;
-        if (p.eliminate(0.8 * share * ENTRIES_PER_SECOND, start + 0.9 * share)) return;
-    }
-    const double left = start + share - clock.seconds(), now = clock.seconds();
-    if (!p.converged()) p.tighten(now + 0.25 * left, 100000);
-    if (p.done()) return;
-    p.satisfy(clock.seconds() + 0.5 * (start + share - clock.seconds()));
-    if (p.done()) return;
-    p.search(std::max(clock.seconds(), now) + 0.6 * (start + share - clock.seconds()));
-    if (p.done()) return;
-    p.branch(start + share);
+// One component's turn of so many seconds of work.
+inline void advance(Portfolio& p, double share, int64_t ways, const Clock& clock) {
+    const double end = clock.seconds() + share;
+    const auto until = [&](double part) { return clock.seconds() + part * std::max(end - clock.seconds(), 0.0); };
+    if (!p.converged()) p.tighten(until(0.25), MOST_PASSES);
+    if (!p.done()) p.satisfy(until(0.5));
+    if (!p.done() && ways & BY_GROUPS) p.tighten_by_groups(until(0.3));
+    if (!p.done() && ways & BY_SEARCH) p.search(until(p.nearly_solved() ? 0.4 : 0.95));
+    if (!p.done() && ways & BY_BRANCHING) p.branch(end);
 }
 
 inline void write(const Arguments& a, int32_t c, const std::vector<int32_t>& nodes, const Part* part,
@@ -45,7 +43,7 @@ inline void write(const Arguments& a, int32_t c, const std::vector<int32_t>& nod
 }
 
 inline void solve(Arguments& a) {
-    const Clock clock;
+    const Clock clock(a.budget);
     const Components parts(a);
     a.components = parts.size();
     std::vector<int32_t> local(a.nodes);
@@ -60,27 +58,33 @@ inline void solve(Arguments& a) {
             continue;
         }
         auto job = std::make_unique<Job>(std::move(part), a.seed + uint64_t(c) * 0x632BE59BD9B4E019ull, clock);
-        job->portfolio.eliminate(QUICK_WORK, 1e300);
+        if (a.ways & BY_ELIMINATION) job->portfolio.eliminate(QUICK_WORK, FOREVER);
         if (job->portfolio.done())
             write(a, c, job->part.nodes, &job->part, job->portfolio.found);
         else
             open.emplace_back(c, std::move(job));
     }
-    // Every open component takes turns; each round gives half of the time that is left to all of them.
-    while (!open.empty()) {
-        const double left = a.budget - clock.seconds();
-        const bool last = 0.5 * left / double(open.size()) < LEAST_SHARE;
-        size_t kept = 0;
-        for (size_t i = 0; i < open.size(); ++i) {
-            const double rest = a.budget - clock.seconds(), others = double(open.size() - i);
-            advance(*open[i].second, std::max((last ? 1.0 : 0.5) * rest / others, 0.0), clock);
-            auto& [c, job] = open[i];
-            if (last || job->portfolio.done())
-                write(a, c, job->part.nodes, &job->part, job->portfolio.found);
-            else
-                std::swap(open[kept++], open[i]);
+    // A share of the time for exact solutions, before anything else is tried on the component.
+    for (auto& [c, job] : open) {
+        const double seconds = a.work > 0 ? 0 : 0.75 * a.budget / double(open.size());
+        if (a.ways & BY_ELIMINATION && seconds * ENTRIES_PER_SECOND > QUICK_WORK && !clock.late())
+            job->portfolio.eliminate(seconds * ENTRIES_PER_SECOND, FOREVER);
+    }
+    double share = std::min(FIRST_TURN, 0.25 * a.budget / std::max<double>(1, double(open.size())));
+    for (; !open.empty(); share *= 2) {
+        for (auto& [c, job] : open) {
+            Portfolio& p = job->portfolio;
+            if (a.work > 0) share = std::min(a.work * job->part.model.nodes, MOST_WORK);
+            if (!p.done()) advance(p, share, a.ways, clock);
         }
-        open.resize(kept);
+        const bool last = a.work > 0 || clock.late();
+        const auto finished = [&](auto& entry) {
+            auto& [c, job] = entry;
+            if (!last && !job->portfolio.done()) return false;
+            write(a, c, job->part.nodes, &job->part, job->portfolio.found);
+            return true;
+        };
+        open.erase(std::remove_if(open.begin(), open.end(), finished), open.end());
     }
 }
 

@@ -15,11 +15,24 @@ namespace search {
 
 using Labels = std::vector<int32_t>;
 
-struct Clock {
-    std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
-    double seconds() const {
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+// Time as an amount of work, about a nanosecond for each operation. What is tried in which order depends on it alone, so a
+// search that ends before the real time is up gives the same result on every machine.
+class Clock {
+  public:
+    explicit Clock(double budget) : budget_(budget) {}
+    void add(double operations) const { work_ += operations; }
+    double seconds() const { return 1e-9 * work_; }
+    double elapsed() const {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
     }
+    bool late() const { return late_ || (late_ = elapsed() > budget_); }
+    bool past(double deadline) const { return seconds() > deadline || late(); }
+
+  private:
+    std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+    double budget_;
+    mutable double work_ = 0;
+    mutable bool late_ = false;
 };
 
 // xoshiro256++ (Blackman and Vigna 2019).
@@ -58,6 +71,7 @@ struct Model {
     std::vector<double> unary, tables;   // tables[table_at[e] + source state * count[target] + target state]
     std::vector<int32_t> source, target;
     std::vector<int64_t> table_at;
+    std::vector<double> low;             // lowest allowed value of each table
     std::vector<int32_t> first;          // [nodes + 1]: where the arcs of a node begin
     std::vector<Arc> arcs;
     double floor = -1e300;               // least score of an allowed labelling
@@ -96,22 +110,24 @@ struct Model {
         most = nodes ? *std::max_element(count.begin(), count.end()) : 1;
     }
 
-    // Replace -inf in tables by the penalty, and find `floor` and `scale`. `soft` > 0: a penalty for local search.
-    void settle(double soft = 0) {
-        double range = 0, least = 0;
+    bool barred(int32_t e, double value) const { return penalty > 0 && value < low[e] - 0.5 * penalty; }
+
+    // Replace -inf in tables by the lowest allowed value less the penalty, and find `floor` and `scale`.
+    void settle() {
+        double range = 0, least = 0, last = 0;
         std::vector<double> squares(nodes, 0.0);
-        bool barred = false;
+        bool some = false;
         const auto look = [&](const double* values, int64_t size) {
             double low = 1e300, high = -1e300;
             for (int64_t i = 0; i < size; ++i) {
                 if (values[i] < -1.7e308) {
-                    barred = true;
+                    some = true;
                     continue;
                 }
                 low = std::min(low, values[i]), high = std::max(high, values[i]);
             }
             if (high < low) low = high = 0;  // nothing is allowed
-            least += low, range += high - low;
+            least += low, range += high - low, last = low;
             return high - low;
         };
         for (int32_t v = 0; v < nodes; ++v) {
@@ -121,17 +137,21 @@ struct Model {
         for (int32_t e = 0; e < edges; ++e) {
             const double each = look(tables.data() + table_at[e], int64_t(count[source[e]]) * count[target[e]]);
             squares[source[e]] += each * each, squares[target[e]] += each * each;
+            low.push_back(last);
         }
         scale = 0;
         for (double each : squares) scale += std::sqrt(each) / nodes;
         wall = range + std::max(1.0, 1e-6 * (range + std::fabs(least)));
-        if (!barred) return;
-        penalty = soft > 0 ? soft : wall;
+        if (!some) return;
+        penalty = wall;
         floor = least - 1e-9 * (range + std::fabs(least) + 1);
         wall += penalty;
         if (scale == 0) scale = 1;
-        for (auto& value : tables)
-            if (value < -1.7e308) value = -penalty;
+        for (int32_t e = 0; e < edges; ++e) {
+            double* table = tables.data() + table_at[e];
+            for (int64_t i = int64_t(count[source[e]]) * count[target[e]]; i-- > 0;)
+                if (table[i] < -1.7e308) table[i] = low[e] - penalty;
+        }
     }
 
     bool allowed(double score) const { return penalty == 0 || score >= floor; }

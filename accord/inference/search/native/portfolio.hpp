@@ -7,6 +7,7 @@
 #include "elimination.hpp"
 #include "feasible.hpp"
 #include "labelling.hpp"
+#include "minibuckets.hpp"
 #include "trws.hpp"
 
 namespace search {
@@ -25,7 +26,7 @@ struct Found {
 class Portfolio {
   public:
     Portfolio(const Model& m, uint64_t seed, const Clock& clock)
-        : m_(m), clock_(clock), random_(seed), planner_(m), eliminator_(m) {
+        : m_(m), clock_(clock), random_(seed), planner_(m, clock), eliminator_(m) {
         all_.resize(m.nodes);
         for (int32_t v = 0; v < m.nodes; ++v) all_[v] = v;
     }
@@ -36,6 +37,7 @@ class Portfolio {
 
     // Exact, if tables of this many entries in all suffice.
     bool eliminate(double work, double deadline) {
+        work = std::min(work, MOST_WORK);
         const double limit = std::min(work, MOST_ENTRIES);
         Plan best;
         best.fixed = 1, best.work = work;
@@ -43,11 +45,12 @@ class Portfolio {
             if (!plan.fixed && (best.fixed || plan.work < best.work)) best = std::move(plan);
         };
         take(planner_.make(all_, limit, false, random_, best.work));
+        clock_.add(300.0 * m_.nodes);
         if (best.fixed || best.work > EASY_WORK) {
             if (best.fixed && m_.nodes > LARGE) return false;
             take(planner_.make(all_, limit, true, random_, best.work));
             take(planner_.follow(breadth_first(), limit, best.work));
-            for (int again = 0; again < 4 && best.work > EASY_WORK && clock_.seconds() < 0.1 * deadline; ++again)
+            for (int again = 0; again < 4 && best.work > EASY_WORK && !clock_.late(); ++again)
                 take(planner_.make(all_, limit, true, random_, best.work));
         }
         if (best.fixed) return false;
@@ -63,8 +66,8 @@ class Portfolio {
         Labels x;
         double before = found.bound;
         for (int pass = 0; pass < most && !done(); ++pass) {
-            if (pass && clock_.seconds() > deadline) return;
-            dual_->iterate(x);
+            if (pass && clock_.past(deadline)) return;
+            dual_->iterate(x, clock_);
             lower(dual_->bound);
             offer(x, DUAL);
             if (pass % 8 == 7) {
@@ -98,9 +101,37 @@ class Portfolio {
         }
     }
 
+    // A tighter bound by elimination in groups, with tables as large as time allows.
+    void tighten_by_groups(double deadline) {
+        if (!dual_ || m_.nodes > LARGE || double(m_.nodes) * m_.edges > MOST_LINKS) return;
+        const Plan plan = planner_.make(all_, 1e300, false, random_);
+        double bits = 0;  // of the tables of exact elimination
+        for (size_t p = 0; p < plan.order.size(); ++p)
+            for (int32_t u : plan.around[p]) bits += std::log2(double(m_.count[u]));
+        bits /= m_.nodes;
+        double limit = double(m_.most) * m_.most * m_.most;
+        const double entries = GROUP_ENTRIES_PER_SECOND * (deadline - clock_.seconds()) / m_.nodes;
+        const auto fits = [&](double size) { return size * std::max(1.0, 1.5 * bits / std::log2(size)) <= entries; };
+        if (!fits(limit) || !fits(2 * group_limit_)) return;
+        while (2 * limit <= MOST_ENTRIES && fits(2 * limit)) limit *= 2;
+        group_limit_ = limit;
+        clock_.add(plan.effort);
+        MiniBuckets groups(m_);
+        const double bound = groups.bound(*dual_, plan.order, limit, deadline, clock_);
+#ifdef TRACE
+        printf("%.3f groups of %.0f: bound %.6f, before %.6f\n", clock_.seconds(), limit, bound, found.bound);
+#endif
+        lower(bound);
+    }
+
     void search(double deadline) {
         if (!soft_) prepare();
-        while (!done() && clock_.seconds() < deadline) round(deadline);
+        while (!done() && !clock_.past(deadline)) round(deadline);
+    }
+
+    // Whether the gap is so small, or the field, that branching has a chance.
+    bool nearly_solved() const {
+        return m_.nodes <= 40 || (!found.x.empty() && found.bound - found.score < 10 * m_.scale);
     }
 
     void branch(double deadline) {
@@ -125,9 +156,14 @@ class Portfolio {
 
   private:
     static constexpr double MOST_ENTRIES = 1 << 26;  // of one table: 512 MB
+    static constexpr double GROUP_ENTRIES_PER_SECOND = 1e8;  // of mini-buckets, on a slow machine
+    static constexpr double MOST_WORK = 2e9;         // entries of all tables: 1 GB for the choices with two states
+    static constexpr double MOST_LINKS = 2e8;        // nodes x edges, up to which all nodes are put in order
     static constexpr double EASY_WORK = 1e6;         // entries that take milliseconds; other orders are not tried
     static constexpr int32_t LARGE = 20000;          // nodes; beyond, only the quickest order is tried
-    static constexpr size_t ELITE = 10;              // labellings that are kept to be combined
+    static constexpr size_t ELITE = 12;              // labellings that are kept to be combined
+    static constexpr int32_t FEW = 300;              // nodes; tabu search looks at all of them in every step
+    static constexpr int PATIENCE = 8;               // rounds without a better labelling
 
     const Model& m_;
     const Clock& clock_;
@@ -143,8 +179,8 @@ class Portfolio {
     std::unique_ptr<Eliminator> soft_eliminator_;
     std::vector<std::pair<double, Labels>> elite_;
     bool converged_ = false, blocks_help_ = true;
-    double block_limit_ = 1024;
-    int sweeps_ = 50, rounds_ = 0, barren_ = 0;
+    double block_limit_ = 1024, group_limit_ = 0;
+    int sweeps_ = 200, rounds_ = 0, barren_ = 0;
 
     const Model& soft() const { return m_.penalty > 0 ? *soft_ : m_; }
 
@@ -197,21 +233,23 @@ class Portfolio {
         soft_ = std::make_unique<Model>(m_);
         if (m_.penalty > 0) soften(std::max(1e-3, 0.5 * m_.scale));
         current_ = std::make_unique<Labelling>(soft());
-        soft_planner_ = std::make_unique<Planner>(soft());
+        soft_planner_ = std::make_unique<Planner>(soft(), clock_);
         soft_eliminator_ = std::make_unique<Eliminator>(soft());
         block_limit_ = std::max(1024.0, double(m_.most) * m_.most);
         if (!found.x.empty()) elite_.emplace_back(soft().score(found.x), found.x);
     }
     void soften(double penalty) {
-        for (size_t i = 0; i < m_.tables.size(); ++i)
-            if (m_.tables[i] <= -m_.penalty) soft_->tables[i] = -penalty;
+        for (int32_t e = 0; e < m_.edges; ++e)
+            for (int64_t i = m_.table_at[e]; i < (e + 1 < m_.edges ? m_.table_at[e + 1] : int64_t(m_.tables.size())); ++i)
+                if (m_.barred(e, m_.tables[i])) soft_->tables[i] = m_.low[e] - penalty;
         soft_->penalty = penalty;
     }
 
     void round(double deadline) {
-        const double before = found.score;
-        const int kind = elite_.empty() ? 0 : rounds_ % 3;
-        const double hot = 0.6 * m_.scale, cold = 0.04 * m_.scale;
+        const double before = found.score, begun = clock_.seconds();
+        const bool few = !blocks_help_ || m_.nodes <= FEW;
+        const int kind = elite_.empty() ? 0 : rounds_ % (few ? 3 : 2);
+        const double hot = 0.5 * m_.scale, cold = 0.03 * m_.scale;
         if (kind == 0) {
             current_->draw(random_);
             current_->anneal(random_, sweeps_, hot, cold, deadline, clock_);
@@ -221,27 +259,37 @@ class Portfolio {
         } else {
             current_->set(elite_[random_.below(uint32_t(elite_.size()))].second);
             shake();
-            current_->tabu(random_, 200 + m_.nodes, std::min(deadline, clock_.seconds() + 0.05), clock_);
+            current_->tabu(random_, 10 * sweeps_, deadline, clock_);
         }
         current_->improve(random_);
         take();
+        const double middle = clock_.seconds();
         if (blocks_help_) {
-            move_blocks(deadline);
-            take();
-            for (int again = 0; again < 2 && elite_.size() > 1; ++again)
-                combine(elite_[random_.below(uint32_t(elite_.size()))].second, deadline), take();
+            move_blocks(2, deadline);
+            for (size_t i = 0; i < elite_.size() && !clock_.past(deadline); ++i)
+                combine(elite_[i].second, random_.below(2), deadline);
+            move_blocks(1, deadline);
         }
+        take();
         keep();
         ++rounds_;
+        // About as much time for annealing as for blocks; how much of either is best depends on the graph.
+        if (blocks_help_ && kind < 2) {
+            const double ratio = (clock_.seconds() - middle) / std::max(middle - begun, 1e-9);
+            sweeps_ = std::clamp(int(sweeps_ * std::clamp(ratio, 0.8, 1.3)), 50, 1 << 20);
+        }
         barren_ = found.score > before ? 0 : barren_ + 1;
 #ifdef TRACE
-        printf("%.3f kind %d sweeps %d limit %.0f current %.6f best %.6f\n", clock_.seconds(), kind, sweeps_, block_limit_, current_->score, found.score);
+        printf("%.3f kind %d sweeps %d limit %.0f current %.6f best %.6f\n", clock_.seconds(), kind, sweeps_,
+               block_limit_, current_->score, found.score);
 #endif
-        if (barren_ >= 6) {
-            barren_ = 0, sweeps_ = std::min(sweeps_ * 2, 1 << 20);
-            block_limit_ = std::min(block_limit_ * 2, 65536.0);
-            if (found.x.empty() && m_.penalty > 0) soften(soft_->penalty * 1.5);
-        }
+        if (barren_ < PATIENCE) return;
+        // The population has converged: begin another, and search longer.
+        barren_ = 0;
+        if (!blocks_help_) sweeps_ = std::min(sweeps_ * 2, 1 << 20);
+        block_limit_ = std::min(block_limit_ * 2, 65536.0);
+        if (random_.below(2)) elite_.clear();
+        if (found.x.empty() && m_.penalty > 0) soften(soft_->penalty * 1.5);
     }
 
     void take() { offer(current_->x, LOCAL); }
@@ -262,8 +310,8 @@ class Portfolio {
     }
 
     // Blocks of nodes get their best labels given the others, until several blocks in a row gain nothing.
-    void move_blocks(double deadline) {
-        for (int idle = 0; idle < 3 && clock_.seconds() < deadline;) {
+    void move_blocks(int patience, double deadline) {
+        for (int idle = 0; idle < patience && blocks_help_ && !clock_.past(deadline);) {
             const double gain = optimise(all_, deadline);
             if (gain < 0) return;
             idle = gain > 1e-9 * m_.scale ? 0 : idle + 1;
@@ -271,10 +319,15 @@ class Portfolio {
     }
 
     // The best mixture of two labellings and more: nodes on which they agree keep their labels.
-    void combine(const Labels& other, double deadline) {
+    void combine(const Labels& other, bool wider, double deadline) {
         Labels apart;
-        for (int32_t v = 0; v < m_.nodes; ++v)
-            if (other[v] != current_->x[v]) apart.push_back(v);
+        for (int32_t v = 0; v < m_.nodes; ++v) {
+            bool differs = other[v] != current_->x[v];
+            if (wider)  // nodes beside those may change too
+                for (const Arc* a = m_.begin(v); a != m_.end(v) && !differs; ++a)
+                    differs = other[a->other] != current_->x[a->other];
+            if (differs) apart.push_back(v);
+        }
         if (!apart.empty()) optimise(apart, deadline);
     }
 
@@ -284,6 +337,7 @@ class Portfolio {
             blocks_help_ = false;
             return -1;
         }
+        clock_.add(plan.effort + 10.0 * double(m_.size() + m_.edges));
         Labels x = current_->x;
         if (!soft_eliminator_->solve(plan, x, random_, 1e-10 * m_.scale, deadline, clock_)) return -1;
         const double score = soft().score(x), gain = score - current_->score;

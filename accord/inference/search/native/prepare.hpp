@@ -11,7 +11,9 @@ struct Arguments {
     int64_t nodes, edges;
     const int64_t *at, *source, *target, *table_at;
     const double *unary, *tables;  // -inf: forbidden
-    double budget;                 // seconds
+    double budget;   // seconds
+    double work;     // instead of turns until the budget ends: one turn of that much work for each node; 0: turns
+    int64_t ways;    // which ways are open, as bits: see Way
     uint64_t seed;
     int64_t* labels;     // [nodes]: state, counted from the node's first; -1 where no labelling was found
     int64_t* component;  // [nodes]

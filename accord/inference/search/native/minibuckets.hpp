@@ -1,0 +1,140 @@
+// A tighter bound from elimination with tables of limited size (mini-buckets, Dechter and Rish 2003).
+//
+// Eliminating a node exactly would need one table over all its neighbours. Here its functions are split into groups whose
+// tables are small enough, and the node may take a different state in each group, which can only raise the maximum. Before
+// that, the groups' max-marginals of the node are made equal (Ihler et al. 2012), and the potentials are those that
+// tree-reweighted passes leave, so that the groups agree as far as possible.
+#pragma once
+#include "elimination.hpp"
+#include "trws.hpp"
+
+namespace search {
+
+class MiniBuckets {
+  public:
+    explicit MiniBuckets(const Model& m) : m_(m), place_(m.nodes) {}
+
+    // An upper bound with tables of at most `limit` entries; +inf if time ran out.
+    double bound(Dual& dual, const Labels& order, double limit, double deadline, const Clock& clock) {
+        functions_.assign(m_.nodes, {});
+        for (int32_t p = 0; p < m_.nodes; ++p) place_[order[p]] = p;
+        for (int32_t e = 0; e < m_.edges; ++e) {
+            const int32_t s = m_.source[e], t = m_.target[e];
+            std::vector<double> left = dual.rest(e);
+            if (place_[s] > place_[t]) {  // scopes begin with the node that is eliminated first
+                functions_[place_[t]].push_back({{t, s}, std::move(left)});
+                continue;
+            }
+            std::vector<double> turned(left.size());
+            for (int32_t i = 0; i < m_.count[s]; ++i)
+                for (int32_t j = 0; j < m_.count[t]; ++j) turned[int64_t(j) * m_.count[s] + i] = left[int64_t(i) * m_.count[t] + j];
+            functions_[place_[s]].push_back({{s, t}, std::move(turned)});
+        }
+        double total = 0;
+        for (int32_t p = 0; p < m_.nodes; ++p) {
+            if (clock.past(deadline)) return std::numeric_limits<double>::infinity();
+            const int32_t v = order[p];
+            std::vector<double> own(dual.totals(v), dual.totals(v) + m_.count[v]);
+            for (const auto& f : functions_[p]) clock.add(500 + 6.0 * double(f.values.size()));
+            total += eliminate(v, own, functions_[p], limit, clock);
+            functions_[p].clear(), functions_[p].shrink_to_fit();
+        }
+        return total;
+    }
+
+  private:
+    // Tables are indexed with the first node of the scope fastest.
+    struct Function {
+        std::vector<int32_t> scope;
+        std::vector<double> values;
+    };
+    struct Group {
+        std::vector<int32_t> scope;
+        std::vector<const Function*> parts;
+        double entries;
+    };
+    const Model& m_;
+    std::vector<int32_t> place_;
+    std::vector<std::vector<Function>> functions_;
+
+    double entries(const std::vector<int32_t>& scope) const {
+        double product = 1;
+        for (int32_t v : scope) product *= m_.count[v];
+        return product;
+    }
+    std::vector<int32_t> merged(const std::vector<int32_t>& a, const std::vector<int32_t>& b) const {
+        std::vector<int32_t> both;
+        std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both),
+                       [&](int32_t u, int32_t w) { return place_[u] < place_[w]; });
+        return both;
+    }
+
+    // Returns the constant that is left when nothing else is in a group's scope.
+    double eliminate(int32_t v, const std::vector<double>& own, std::vector<Function>& functions, double limit,
+                     const Clock& clock) {
+        const int32_t k = m_.count[v];
+        std::sort(functions.begin(), functions.end(),
+                  [](const Function& a, const Function& b) { return a.values.size() > b.values.size(); });
+        std::vector<Group> groups;
+        for (const Function& f : functions) {
+            bool placed = false;
+            for (Group& g : groups) {
+                auto both = merged(g.scope, f.scope);
+                const double size = entries(both);
+                if (size > std::max(limit, g.entries)) continue;
+                g.scope = std::move(both), g.entries = size, g.parts.push_back(&f), placed = true;
+                break;
+            }
+            if (!placed) groups.push_back({f.scope, {&f}, entries(f.scope)});
+        }
+        if (groups.empty()) groups.push_back({{v}, {}, double(k)});
+        std::vector<std::vector<double>> tables, peaks;
+        std::vector<double> mean(k, 0.0);
+        for (const Group& g : groups) {
+            if (clock.late()) return std::numeric_limits<double>::infinity();
+            std::vector<int64_t> sizes;
+            for (int32_t u : g.scope) sizes.push_back(m_.count[u]);
+            std::vector<double> table(size_t(g.entries), 0.0);
+            for (const Function* f : g.parts) {
+                std::vector<int64_t> strides(sizes.size(), 0);
+                int64_t stride = 1;
+                size_t d = 0;
+                for (int32_t u : f->scope) {
+                    while (g.scope[d] != u) ++d;
+                    strides[d] = stride, stride *= m_.count[u];
+                }
+                add(table, sizes, strides, f->values.data());
+            }
+            std::vector<double> peak(k, -std::numeric_limits<double>::max());
+            for (size_t i = 0; i < table.size(); i += k)
+                for (int32_t j = 0; j < k; ++j) peak[j] = std::max(peak[j], table[i + j]);
+            tables.push_back(std::move(table)), peaks.push_back(std::move(peak));
+        }
+        // mean: what each group's max-marginal becomes; the parts that are added sum up to `own`.
+        for (int32_t j = 0; j < k; ++j) {
+            double sum = own[j];
+            for (const auto& peak : peaks) sum += peak[j];
+            mean[j] = sum / double(groups.size());
+        }
+        double constant = 0;
+        for (size_t g = 0; g < groups.size(); ++g) {
+            const auto& scope = groups[g].scope;
+            std::vector<double> shift(k);
+            for (int32_t j = 0; j < k; ++j) shift[j] = mean[j] - peaks[g][j];
+            const auto& table = tables[g];
+            Function sent{{scope.begin() + 1, scope.end()}, std::vector<double>(table.size() / k)};
+            for (size_t i = 0; i < sent.values.size(); ++i) {
+                double best = table[i * k] + shift[0];
+                for (int32_t j = 1; j < k; ++j) best = std::max(best, table[i * k + j] + shift[j]);
+                sent.values[i] = best;
+            }
+            if (sent.scope.empty())
+                constant += sent.values[0];
+            else
+                functions_[place_[sent.scope[0]]].push_back(std::move(sent));
+        }
+        return constant;
+    }
+};
+
+}  // namespace search

@@ -11,7 +11,15 @@ if TYPE_CHECKING:
     from accord.field import PairwiseField
     from accord.inference import enumerate_beliefs, maximise, propagate
 
-__all__ = ["NodeClassifier", "PairwiseField", "__version__", "enumerate_beliefs", "load_benchmark", "maximise", "propagate"]
+__all__ = [
+    "NodeClassifier",
+    "PairwiseField",
+    "__version__",
+    "enumerate_beliefs",
+    "load_benchmark",
+    "maximise",
+    "propagate",
+]
 
 # Loaded when first asked for: torch, PyG and scikit-learn take seconds that `accord --help` need not wait for.
 _HOMES = {

@@ -2,7 +2,8 @@
 
 1. Fold: leaves are removed round by round, and each adds the best score of its subtree to its parent's potential. The
    nodes that remain are the core.
-2. Core: each node takes its best state; then single nodes change state while that raises the joint score.
+2. Core: each node takes its best state; then single nodes change state while that raises the joint score. Graphs whose
+   beliefs leave a node of the core undecided, such as symmetric ones, are searched with a fixed amount of work.
 3. Unfold: from the core outwards, each leaf takes its best state given its parent's.
 
 The core of a tree is a single node, so trees are decoded exactly. A change that removes a forbidden pair is always
@@ -23,6 +24,7 @@ from accord.inference._extended import has_infinity
 from accord.inference._feasibility import find_labels
 from accord.inference._polishing import polish
 from accord.inference.exact import eliminate_beliefs
+from accord.inference.search import search_undecided
 
 
 def decode(field: PairwiseField, beliefs: Tensor) -> Tensor:
@@ -34,6 +36,7 @@ def decode(field: PairwiseField, beliefs: Tensor) -> Tensor:
         labels = beliefs.reshape(node.shape).argmax(-1)
         labels = polish(field, folded, edge, barred, labels)
         labels = _unfold(field, folded, edge, labels)
+        labels = search_undecided(field, node, edge, beliefs.reshape(node.shape), labels)
         if barred or has_infinity(node):
             score = field.score(labels.reshape(*field.replicas, field.num_nodes)).reshape(node.shape[0], -1)
             for replica in (score == -torch.inf).any(-1).nonzero().flatten().tolist():

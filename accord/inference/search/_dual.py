@@ -5,8 +5,8 @@ Messages move potential between edges and nodes. With total_v = unary_v + sum of
     score(x) = sum_v total_v(x_v) + sum_(v,w) [ table_vw(x_v, x_w) - message_vw(x_w) - message_wv(x_v) ].
 
 A pass visits all nodes in order. Every edge to a node that is still to come gets a share of total_v, and its message
-becomes the best value over x_v of share * total_v(x_v) - message_wv(x_v) + table_vw(x_v, x_w), less its peak. The bound is
-the sum of the peaks of a pass and of what the shares left of each node's best total. This is the reference of
+becomes the best value over x_v of share * total_v(x_v) - message_wv(x_v) + table_vw(x_v, x_w), less its peak. The
+bound is the sum of the peaks of a pass and of what the shares left of each node's best total. This is the reference of
 native/trws.hpp, which does the same.
 """
 

@@ -47,7 +47,8 @@ def solve(model: Ragged, budget: float, seed: int, work: float = 0.0, ways: int 
         seed: of the random choices.
         work: where it is not 0, every component gets one turn of a fixed amount of work: so many seconds for each node
             on a usual machine. The result then does not depend on time, if the budget suffices.
-        ways: which methods may be used besides the dual: bits 1 elimination, 2 mini-buckets, 4 local search, 8 branching.
+        ways: methods that may be used besides the dual, as bits: 1 elimination, 2 mini-buckets, 4 local search,
+            8 branching.
     """
     nodes = model.num_nodes
     whole, real = np.zeros((2, nodes), dtype=np.int64), np.zeros((2, nodes))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from torch import Tensor
 
 from accord.field import PairwiseField
 
@@ -76,9 +77,14 @@ class Ragged:
 
 def ragged(field: PairwiseField) -> Ragged:
     """The field without the states that its node potentials forbid."""
-    node, edge = (values.detach().double().cpu().numpy() for values in field.expanded())
+    return without_padding(field.edge_index, *field.expanded())
+
+
+def without_padding(edge_index: Tensor, node_potentials: Tensor, edge_potentials: Tensor) -> Ragged:
+    """The same from node [R, nodes, states] and edge [R, edges, states, states] potentials."""
+    node, edge = (values.detach().double().cpu().numpy() for values in (node_potentials, edge_potentials))
     replicas, nodes, _ = node.shape
-    source, target = field.edge_index.cpu().numpy()
+    source, target = edge_index.cpu().numpy()
     possible = node > -np.inf
     factor = _factor(node, edge)
     counts = possible.sum(-1).reshape(-1)

@@ -49,9 +49,10 @@ def solve(model: Ragged, budget: float, seed: int) -> Components:
 def _in_order_of_nodes(component: np.ndarray, count: int) -> np.ndarray:
     """Components numbered by their first node, as the kernel does."""
     first = np.unique(component, return_index=True)[1]
-    rank = np.empty(count, dtype=np.int64)
+    rank: np.ndarray = np.empty(count, dtype=np.int64)
     rank[np.argsort(first)] = np.arange(count)
-    return rank[component]
+    numbered: np.ndarray = rank[component]
+    return numbered
 
 
 def _search(part: Ragged, budget: float, rng: np.random.Generator) -> tuple[np.ndarray, float, float, int]:

@@ -151,7 +151,9 @@ def _compile(compiler: list[str], path: Path, library: Library) -> None:
         with _cache.keep(path) as built:
             for tuning in TUNING:
                 flags = [*FLAGS, tuning] if tuning else FLAGS
-                status, errors = _run([*compiler, *flags, str(library.folder / f"{library.name}.cpp"), "-o", str(built)])
+                status, errors = _run(
+                    [*compiler, *flags, str(library.folder / f"{library.name}.cpp"), "-o", str(built)]
+                )
                 if status == 0:
                     return
             reason = (errors.strip().splitlines() or ["no message"])[-1]

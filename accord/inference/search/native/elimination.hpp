@@ -34,15 +34,16 @@ class Planner {
         for (auto& bucket : buckets_) bucket.clear();
         std::fill(slot_.begin(), slot_.end(), -1);
         for (int32_t v : candidates) slot_[v] = 0, place_[v] = -1;
+        size_t left = candidates.size() - peel(candidates, limit, plan), lowest = 0;
         for (int32_t v : candidates) {
+            if (place_[v] >= 0) continue;
             links_[v].clear();
             for (const Arc* a = m_.begin(v); a != m_.end(v); ++a)
                 if (slot_[a->other] >= 0) links_[v].push_back(a->other);
             std::sort(links_[v].begin(), links_[v].end());
         }
-        for (int32_t v : candidates) push(v);
-        size_t left = candidates.size();
-        size_t lowest = 0;
+        for (int32_t v : candidates)
+            if (place_[v] < 0) push(v);
         for (int64_t step = 1; left; ++step) {
             if ((step & 255) == 0 && clock_.late()) {  // the others keep their labels
                 plan.fixed += int32_t(left);
@@ -101,6 +102,34 @@ class Planner {
     }
 
   private:
+    // Eliminates trees from their leaves, which takes the same time for every node, however many neighbours it has.
+    size_t peel(const Labels& candidates, double limit, Plan& plan) {
+        for (int32_t v : candidates) {
+            key_[v] = 0;  // neighbours that are left
+            for (const Arc* a = m_.begin(v); a != m_.end(v); ++a) key_[v] += slot_[a->other] >= 0;
+        }
+        Labels leaves;
+        for (int32_t v : candidates)
+            if (key_[v] <= 1) leaves.push_back(v);
+        for (size_t next = 0; next < leaves.size(); ++next) {
+            const int32_t v = leaves[next];
+            int32_t parent = -1;
+            for (const Arc* a = m_.begin(v); a != m_.end(v) && parent < 0; ++a)
+                if (slot_[a->other] >= 0) parent = a->other;
+            const double entries = double(m_.count[v]) * (parent < 0 ? 1 : m_.count[parent]);
+            if (entries > limit) continue;
+            plan.work += entries, plan.largest = std::max(plan.largest, entries);
+            slot_[v] = -1;
+            place_[v] = int32_t(plan.order.size());
+            plan.order.push_back(v);
+            plan.around.emplace_back();
+            if (parent < 0) continue;
+            plan.around.back().push_back(parent);
+            if (--key_[parent] == 1) leaves.push_back(parent);
+        }
+        return plan.order.size();
+    }
+
     // Nodes around each in the order of elimination, without those that were left out later.
     Plan& arrange(Plan& plan) {
         for (const auto& around : plan.around) plan.effort += 100 + 5.0 * double(around.size() * around.size());

@@ -10,6 +10,7 @@ namespace search {
 constexpr double ENTRIES_PER_SECOND = 1e8;  // of elimination, on a slow machine
 constexpr double QUICK_WORK = 1e6;          // entries that every component may use before the first turn
 constexpr double FIRST_TURN = 0.05;         // seconds of work, see Clock; each turn is twice as long as the one before
+constexpr double FIRST_PASSES = 50;         // of the dual, which the first turn of a large field can hold
 constexpr double MOST_WORK = 0.2;           // seconds of work of a component that has a single turn
 constexpr double FOREVER = 1e300;           // no limit but the budget
 constexpr int MOST_PASSES = 100000;         // of the dual in one turn
@@ -57,7 +58,7 @@ inline void solve(Arguments& a) {
             write(a, c, part.nodes, nullptr, none);
             continue;
         }
-        auto job = std::make_unique<Job>(std::move(part), a.seed + uint64_t(c) * 0x632BE59BD9B4E019ull, clock);
+        auto job = std::make_unique<Job>(std::move(part), a.seed, clock);
         if (a.ways & BY_ELIMINATION) job->portfolio.eliminate(QUICK_WORK, FOREVER);
         if (job->portfolio.done())
             write(a, c, job->part.nodes, &job->part, job->portfolio.found);
@@ -70,7 +71,10 @@ inline void solve(Arguments& a) {
         if (a.ways & BY_ELIMINATION && seconds * ENTRIES_PER_SECOND > QUICK_WORK && !clock.late())
             job->portfolio.eliminate(seconds * ENTRIES_PER_SECOND, FOREVER);
     }
-    double share = std::min(FIRST_TURN, 0.25 * a.budget / std::max<double>(1, double(open.size())));
+    double work = 0;
+    for (auto& [c, job] : open) work = std::max(work, Dual::effort(job->part.model));
+    double share = std::max(FIRST_TURN, 1e-9 * FIRST_PASSES * work);
+    share = std::min(share, 0.3 * a.budget / std::max<double>(1, double(open.size())));
     for (; !open.empty(); share *= 2) {
         for (auto& [c, job] : open) {
             Portfolio& p = job->portfolio;

@@ -125,7 +125,14 @@ class Portfolio {
     }
 
     void search(double deadline) {
-        if (!soft_) prepare();
+        if (!soft_) {
+            prepare();
+            // At first, a tenth of the time for annealing, and as much for a block.
+            const double sweep = 1e-9 * (12.0 * m_.nodes + 3.0 * double(m_.size()));
+            const double seconds = 0.1 * std::max(deadline - clock_.seconds(), 0.0);
+            sweeps_ = int(std::clamp(seconds / sweep, 5.0, double(sweeps_)));
+            block_limit_ = std::clamp(seconds / (3e-9 * m_.nodes), double(m_.most) * m_.most, block_limit_);
+        }
         while (!done() && !clock_.past(deadline)) round(deadline);
     }
 
@@ -248,7 +255,8 @@ class Portfolio {
     void round(double deadline) {
         const double before = found.score, begun = clock_.seconds();
         const bool few = !blocks_help_ || m_.nodes <= FEW;
-        const int kind = elite_.empty() ? 0 : rounds_ % (few ? 3 : 2);
+        // Few sweeps from a random labelling are worse than as many from a good one.
+        const int kind = elite_.empty() ? 0 : sweeps_ < 50 ? 1 : rounds_ % (few ? 3 : 2);
         const double hot = 0.5 * m_.scale, cold = 0.03 * m_.scale;
         if (kind == 0) {
             current_->draw(random_);
@@ -276,7 +284,7 @@ class Portfolio {
         // About as much time for annealing as for blocks; how much of either is best depends on the graph.
         if (blocks_help_ && kind < 2) {
             const double ratio = (clock_.seconds() - middle) / std::max(middle - begun, 1e-9);
-            sweeps_ = std::clamp(int(sweeps_ * std::clamp(ratio, 0.8, 1.3)), 50, 1 << 20);
+            sweeps_ = std::clamp(int(sweeps_ * std::clamp(ratio, 0.8, 1.3)), 5, 1 << 20);
         }
         barren_ = found.score > before ? 0 : barren_ + 1;
 #ifdef TRACE

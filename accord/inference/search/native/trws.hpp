@@ -31,9 +31,12 @@ class Dual {
     std::vector<double>& messages() { return messages_; }
     double bound = std::numeric_limits<double>::max();  // of the last iteration
 
+    // Operations of an iteration.
+    static double effort(const Model& m) { return 3.0 * double(m.tables.size()) + 30.0 * m.edges + 10.0 * m.nodes; }
+
     // A pass forwards, which also labels the nodes in x, then a pass backwards, which gives the bound.
     void iterate(Labels& x, const Clock& clock) {
-        clock.add(3.0 * double(m_.tables.size()) + 30.0 * m_.edges + 10.0 * m_.nodes);
+        clock.add(effort(m_));
         x.resize(m_.nodes);
         for (int32_t v = 0; v < m_.nodes; ++v) {
             round(v, x);

@@ -1,0 +1,88 @@
+"""The C++ search: bounds and proofs of every method hold on thousands of small fields."""
+
+import numpy as np
+import pytest
+from inference.search_cases import glass, small_fields
+
+from accord.inference import eliminate_beliefs
+from accord.inference.search import _dual, _native, _reference
+from accord.inference.search._ragged import ragged
+
+ELIMINATION, GROUPS, SEARCH, BRANCHING = 1, 2, 4, 8
+
+
+def by_graph(field, model, found):
+    """Bounds, scores and whether they are proved, for each graph of a batch."""
+    graph, count = field.graph.numpy(), field.num_graphs
+    owner = graph[np.unique(found.component, return_index=True)[1]]
+    bound = np.bincount(owner, weights=found.bound, minlength=count)
+    proved = np.bincount(owner, weights=found.proof == 0, minlength=count) == 0
+    return bound, model.scores(found.labels, graph, count), proved
+
+
+@pytest.mark.parametrize(
+    ("ways", "budget", "count"),
+    [
+        (ELIMINATION, 60.0, 2000),
+        (0, 60.0, 2000),  # the dual alone
+        (GROUPS, 60.0, 2000),
+        (SEARCH, 60.0, 2000),
+        (BRANCHING, 60.0, 2000),
+        (GROUPS | SEARCH | BRANCHING, 1e-4, 500),  # time is up at once
+    ],
+)
+def test_no_bound_is_below_the_optimum(ways, budget, count):
+    """10,500 fields in all, half of them with forbidden states and pairs."""
+    field = small_fields(count, seed=ways + 10)
+    best = eliminate_beliefs(field, semiring="max").log_partition.numpy()
+    slack = 1e-9 * (1 + np.abs(best))
+    model = ragged(field)
+    work = 0.0 if budget < 1 else 1e-4 if ways == BRANCHING else 1e-6  # 0: turns until the budget ends
+    found = _native.solve(model, budget, seed=0, work=work, ways=ways)
+    bound, score, proved = by_graph(field, model, found)
+    assert (bound >= best - slack).all()
+    assert (score <= best + slack).all()
+    assert (score[proved] >= best[proved] - slack[proved]).all()
+    assert not found.infeasible.any()
+    if ways & (ELIMINATION | BRANCHING) and budget > 1:
+        assert proved.mean() > 0.99
+    if ways & SEARCH and budget > 1:
+        assert (score >= best - slack).mean() > 0.9
+
+
+def test_the_dual_equals_the_reference():
+    """Without time for anything else, the kernel makes one iteration of the dual."""
+    field = small_fields(40, seed=3, forbidden=0.0)
+    model = ragged(field)
+    found = _native.solve(model, budget=0.0, seed=0, ways=0)
+    for name in range(len(found.bound)):
+        nodes = np.nonzero(found.component == name)[0]
+        edges = np.nonzero(found.component[model.source] == name)[0]
+        dual = _dual.Dual(model.part(nodes, edges))
+        dual.iterate()
+        score = model.part(nodes, edges).scores(dual.labels, np.zeros(len(nodes), dtype=np.int64), 1)[0]
+        np.testing.assert_allclose(found.bound[name], max(dual.bound, score), rtol=1e-9, atol=1e-9)
+        assert (found.labels[nodes] == dual.labels).all()
+
+
+def test_mini_buckets_tighten_the_bound_of_a_glass():
+    model = ragged(glass(16))
+    plain = _native.solve(model, 60.0, seed=0, work=1e-4, ways=0)
+    grouped = _native.solve(model, 60.0, seed=0, work=1e-4, ways=GROUPS)
+    assert grouped.bound[0] < 0.95 * plain.bound[0]
+
+
+def test_a_fixed_amount_of_work_is_repeatable():
+    model = ragged(glass(20))
+    one, two = (_native.solve(model, 60.0, seed=4, work=2e-5) for _ in range(2))
+    assert (one.labels == two.labels).all() and (one.bound == two.bound).all()
+
+
+def test_reference_bounds_hold():
+    field = small_fields(40, seed=9)
+    best = eliminate_beliefs(field, semiring="max").log_partition.numpy()
+    model = ragged(field)
+    bound, score, proved = by_graph(field, model, _reference.solve(model, budget=1.0, seed=0))
+    slack = 1e-9 * (1 + np.abs(best))
+    assert (bound >= best - slack).all() and (score <= best + slack).all()
+    assert (score[proved] >= best[proved] - slack[proved]).all() and proved.mean() > 0.5

@@ -4,7 +4,12 @@
 // tables are small enough, and the node may take a different state in each group, which can only raise the maximum. Before
 // that, the groups' max-marginals of the node are made equal (Ihler et al. 2012), and the potentials are those that
 // tree-reweighted passes leave, so that the groups agree as far as possible.
+//
+// The tables also guide a complete search. Nodes are labelled in the reverse order; the bound given the labels so far
+// follows from the tables of the next node's groups, and only states whose bound exceeds the best score are tried.
 #pragma once
+#include <memory>
+
 #include "elimination.hpp"
 #include "trws.hpp"
 
@@ -14,32 +19,61 @@ class MiniBuckets {
   public:
     explicit MiniBuckets(const Model& m) : m_(m), place_(m.nodes) {}
 
+    double root = std::numeric_limits<double>::infinity();  // the bound, once it is known
+
     // An upper bound with tables of at most `limit` entries; +inf if time ran out.
     double bound(Dual& dual, const Labels& order, double limit, double deadline, const Clock& clock) {
-        functions_.assign(m_.nodes, {});
+        order_ = order;
+        functions_.clear(), functions_.resize(m_.nodes), sent_.assign(m_.nodes, {});
+        own_.resize(m_.size());
         for (int32_t p = 0; p < m_.nodes; ++p) place_[order[p]] = p;
         for (int32_t e = 0; e < m_.edges; ++e) {
             const int32_t s = m_.source[e], t = m_.target[e];
             std::vector<double> left = dual.rest(e);
             if (place_[s] > place_[t]) {  // scopes begin with the node that is eliminated first
-                functions_[place_[t]].push_back({{t, s}, std::move(left)});
+                store({{t, s}, std::move(left)});
                 continue;
             }
             std::vector<double> turned(left.size());
             for (int32_t i = 0; i < m_.count[s]; ++i)
                 for (int32_t j = 0; j < m_.count[t]; ++j) turned[int64_t(j) * m_.count[s] + i] = left[int64_t(i) * m_.count[t] + j];
-            functions_[place_[s]].push_back({{s, t}, std::move(turned)});
+            store({{s, t}, std::move(turned)});
         }
         double total = 0;
         for (int32_t p = 0; p < m_.nodes; ++p) {
             if (clock.past(deadline)) return std::numeric_limits<double>::infinity();
             const int32_t v = order[p];
-            std::vector<double> own(dual.totals(v), dual.totals(v) + m_.count[v]);
-            for (const auto& f : functions_[p]) clock.add(500 + 6.0 * double(f.values.size()));
-            total += eliminate(v, own, functions_[p], limit, clock);
-            functions_[p].clear(), functions_[p].shrink_to_fit();
+            std::copy_n(dual.totals(v), m_.count[v], own_.begin() + m_.at[v]);
+            for (const auto& f : functions_[p]) clock.add(500 + 6.0 * double(f->values.size()));
+            total += eliminate(p, limit, clock);
         }
-        return total;
+        return root = total;
+    }
+
+    // True: no labelling is better than `best`, which may have been improved, by more than `gap`.
+    bool prove(Labels& best, double& score, double gap, double deadline, const Clock& clock) {
+        std::vector<Level> levels(m_.nodes);
+        Labels x(m_.nodes, 0);
+        int32_t p = m_.nodes - 1;
+        levels[p].bound = root;
+        open(p, x, levels[p], score + gap, clock);
+        for (int64_t step = 1;; ++step) {
+            if ((step & 255) == 0 && clock.past(deadline)) return false;
+            Level& level = levels[p];
+            if (level.next == level.states.size() || level.states[level.next].first <= score + gap) {
+                if (++p == m_.nodes) return true;
+                continue;
+            }
+            const auto [bound, state] = level.states[level.next++];
+            x[order_[p]] = state;
+            if (p == 0) {
+                const double found = m_.score(x);
+                if (m_.allowed(found) && found > score) score = found, best = x;
+                continue;
+            }
+            levels[--p].bound = bound;
+            open(p, x, levels[p], score + gap, clock);
+        }
     }
 
   private:
@@ -55,7 +89,49 @@ class MiniBuckets {
     };
     const Model& m_;
     std::vector<int32_t> place_;
-    std::vector<std::vector<Function>> functions_;
+    Labels order_;
+    std::vector<double> own_;                                        // potentials of nodes
+    std::vector<std::vector<std::unique_ptr<Function>>> functions_;  // by the place of the first node of their scope
+    std::vector<std::vector<const Function*>> sent_;                 // by the place of the node that was eliminated
+    std::vector<std::unique_ptr<Function>> constants_;
+
+    const Function* store(Function&& function) {
+        auto& home = function.scope.empty() ? constants_ : functions_[place_[function.scope[0]]];
+        home.push_back(std::make_unique<Function>(std::move(function)));
+        return home.back().get();
+    }
+
+    // One node of the search: its states, best bound first.
+    struct Level {
+        double bound = 0;
+        size_t next = 0;
+        std::vector<std::pair<double, int32_t>> states;
+    };
+
+    void open(int32_t p, const Labels& x, Level& level, double least, const Clock& clock) const {
+        const int32_t v = order_[p];
+        const auto place = [&](const Function& f, size_t from) {
+            int64_t index = 0, stride = from ? m_.count[v] : 1;
+            for (size_t d = from; d < f.scope.size(); ++d) index += stride * x[f.scope[d]], stride *= m_.count[f.scope[d]];
+            return index;
+        };
+        double base = level.bound;
+        for (const Function* f : sent_[p]) base -= f->values[place(*f, 0)];
+        level.next = 0, level.states.clear();
+        double values[64];
+        std::vector<double> many;
+        double* sums = values;
+        if (m_.count[v] > 64) many.resize(m_.count[v]), sums = many.data();
+        for (int32_t i = 0; i < m_.count[v]; ++i) sums[i] = base + own_[m_.at[v] + i];
+        for (const auto& f : functions_[p]) {
+            const double* row = f->values.data() + place(*f, 1);
+            for (int32_t i = 0; i < m_.count[v]; ++i) sums[i] += row[i];
+            clock.add(60 + 5.0 * double(f->scope.size()));
+        }
+        for (int32_t i = 0; i < m_.count[v]; ++i)
+            if (sums[i] > least) level.states.emplace_back(sums[i], i);
+        std::sort(level.states.begin(), level.states.end(), [](auto& a, auto& b) { return a.first > b.first; });
+    }
 
     double entries(const std::vector<int32_t>& scope) const {
         double product = 1;
@@ -70,13 +146,15 @@ class MiniBuckets {
     }
 
     // Returns the constant that is left when nothing else is in a group's scope.
-    double eliminate(int32_t v, const std::vector<double>& own, std::vector<Function>& functions, double limit,
-                     const Clock& clock) {
-        const int32_t k = m_.count[v];
-        std::sort(functions.begin(), functions.end(),
-                  [](const Function& a, const Function& b) { return a.values.size() > b.values.size(); });
+    double eliminate(int32_t p, double limit, const Clock& clock) {
+        const int32_t v = order_[p], k = m_.count[v];
+        const double* own = own_.data() + m_.at[v];
+        auto& functions = functions_[p];
+        std::stable_sort(functions.begin(), functions.end(),
+                         [](const auto& a, const auto& b) { return a->values.size() > b->values.size(); });
         std::vector<Group> groups;
-        for (const Function& f : functions) {
+        for (const auto& held : functions) {
+            const Function& f = *held;
             bool placed = false;
             for (Group& g : groups) {
                 auto both = merged(g.scope, f.scope);
@@ -128,10 +206,8 @@ class MiniBuckets {
                 for (int32_t j = 1; j < k; ++j) best = std::max(best, table[i * k + j] + shift[j]);
                 sent.values[i] = best;
             }
-            if (sent.scope.empty())
-                constant += sent.values[0];
-            else
-                functions_[place_[sent.scope[0]]].push_back(std::move(sent));
+            if (sent.scope.empty()) constant += sent.values[0];
+            sent_[p].push_back(store(std::move(sent)));
         }
         return constant;
     }

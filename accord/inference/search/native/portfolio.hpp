@@ -113,14 +113,15 @@ class Portfolio {
         const double entries = GROUP_ENTRIES_PER_SECOND * (deadline - clock_.seconds()) / m_.nodes;
         const auto fits = [&](double size) { return size * std::max(1.0, 1.5 * bits / std::log2(size)) <= entries; };
         if (!fits(limit) || !fits(2 * group_limit_)) return;
-        while (2 * limit <= MOST_ENTRIES && fits(2 * limit)) limit *= 2;
+        while (2 * limit <= MOST_ENTRIES && 2 * limit * m_.nodes <= MOST_HELD && fits(2 * limit)) limit *= 2;
         group_limit_ = limit;
         clock_.add(plan.effort);
-        MiniBuckets groups(m_);
-        const double bound = groups.bound(*dual_, plan.order, limit, deadline, clock_);
+        auto groups = std::make_unique<MiniBuckets>(m_);
+        const double bound = groups->bound(*dual_, plan.order, limit, deadline, clock_);
 #ifdef TRACE
         printf("%.3f groups of %.0f: bound %.6f, before %.6f\n", clock_.seconds(), limit, bound, found.bound);
 #endif
+        if (!groups_ || bound < groups_->root) groups_ = std::move(groups);
         lower(bound);
     }
 
@@ -138,7 +139,7 @@ class Portfolio {
 
     // Whether the gap is so small, or the field, that branching has a chance.
     bool nearly_solved() const {
-        return m_.nodes <= 40 || (!found.x.empty() && found.bound - found.score < 10 * m_.scale);
+        return m_.nodes <= 60 || (!found.x.empty() && found.bound - found.score < 10 * m_.scale);
     }
 
     void branch(double deadline) {
@@ -146,7 +147,13 @@ class Portfolio {
         Branch tree(m_, *dual_);
         Labels x = found.x;
         double score = std::isfinite(found.score) ? found.score : m_.floor - 1;
-        const bool proved = tree.prove(x, score, 0.5 * tolerance(), deadline, clock_);
+        // Where mini-buckets are far tighter than the dual, they guide the search better.
+        const bool guided = groups_ && groups_->root - score < 0.7 * (dual_->bound - score);
+        const bool proved = guided ? groups_->prove(x, score, 0.5 * tolerance(), deadline, clock_)
+                                   : tree.prove(x, score, 0.5 * tolerance(), deadline, clock_);
+#ifdef TRACE
+        printf("%.3f branching, guided %d: proved %d score %.6f\n", clock_.seconds(), guided, proved, score);
+#endif
         if (!x.empty() && score > found.score && m_.allowed(score)) offer(x, BRANCHING);
         if (!proved) return;
         if (found.x.empty())
@@ -166,6 +173,7 @@ class Portfolio {
     static constexpr double GROUP_ENTRIES_PER_SECOND = 1e8;  // of mini-buckets, on a slow machine
     static constexpr double MOST_WORK = 2e9;         // entries of all tables: 1 GB for the choices with two states
     static constexpr double MOST_LINKS = 2e8;        // nodes x edges, up to which all nodes are put in order
+    static constexpr double MOST_HELD = 5e7;         // entries of all tables of mini-buckets: 400 MB
     static constexpr double EASY_WORK = 1e6;         // entries that take milliseconds; other orders are not tried
     static constexpr int32_t LARGE = 20000;          // nodes; beyond, only the quickest order is tried
     static constexpr size_t ELITE = 12;              // labellings that are kept to be combined
@@ -180,6 +188,7 @@ class Portfolio {
     Labels all_;
     std::unique_ptr<Dual> dual_;
     std::unique_ptr<Feasible> feasible_;
+    std::unique_ptr<MiniBuckets> groups_;
     std::unique_ptr<Model> soft_;  // the model with a lower penalty, for searches that pass through forbidden pairs
     std::unique_ptr<Labelling> current_;
     std::unique_ptr<Planner> soft_planner_;

@@ -68,7 +68,9 @@ def potts(size: int, states: int, seed: int, evidence: float) -> PairwiseField:
     edges = grid(size, size)
     coupling = rng.normal(size=edges.shape[1])
     node = evidence * rng.normal(size=(size * size, states))
-    return PairwiseField(torch.tensor(edges), torch.tensor(node), torch.tensor(coupling[:, None, None] * np.eye(states)))
+    return PairwiseField(
+        torch.tensor(edges), torch.tensor(node), torch.tensor(coupling[:, None, None] * np.eye(states))
+    )
 
 
 def colouring(num_nodes: int, degree: float, seed: int, colours: int = 3) -> PairwiseField:
@@ -252,7 +254,7 @@ def table(stored: Row) -> str:
         "",
         f"Written by `benchmarks/solver.py` on {stored['machine']}, accord {stored['version']}, "
         f"{stored['budget']} s for each solver and model. An asterisk marks a proved optimum. *Known* is the labelling "
-        "that the competition published. *Beliefs* decodes `propagate(semiring=\"max\")`; *restarts* improves random "
+        'that the competition published. *Beliefs* decodes `propagate(semiring="max")`; *restarts* improves random '
         "labellings by changes of single nodes until the time is up. toulbar2's limit is in processor time; "
         "its seconds are those of the clock, with building the model.",
         "",
@@ -263,10 +265,20 @@ def table(stored: Row) -> str:
         if "solved" in row:
             continue
         known = "" if row["known"] is None else f"{row['known']:.2f}"
-        cells = [row["model"], row["nodes"], row["edges"], row["states"], known, score(row, "beliefs"), score(row, "restarts")]
+        cells = [
+            row["model"],
+            row["nodes"],
+            row["edges"],
+            row["states"],
+            known,
+            score(row, "beliefs"),
+            score(row, "restarts"),
+        ]
         for solver in ("toulbar2", "accord"):
             found = row.get(solver)
-            cells += [score(row, solver)] + ([f"{found['bound']:.2f}", f"{found['seconds']:.2f}"] if found else ["", ""])
+            cells += [score(row, solver)] + (
+                [f"{found['bound']:.2f}", f"{found['seconds']:.2f}"] if found else ["", ""]
+            )
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     lines.append("")
     for row in stored["rows"]:

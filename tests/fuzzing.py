@@ -74,7 +74,7 @@ from accord import PairwiseField
 from accord.field import Pseudomarginals, symmetrise
 from accord.graphs import ego_network, ego_networks, graph_topology, topology
 from accord.graphs._checks import check_features
-from accord.inference import eliminate_beliefs, find_labels, possible_states, sample_exact, sample_gibbs
+from accord.inference import eliminate_beliefs, find_labels, maximise, possible_states, sample_exact, sample_gibbs
 
 # Where, what, and how to fix it ("not an int" is a fix, too). Errors about a setting may begin with the setting itself.
 MESSAGE = re.compile(
@@ -197,6 +197,16 @@ TARGETS: dict[str, FuzzTarget] = {
     "possible_states": FuzzTarget(200, possible_states, with_field, {"field": FIELDS}),
     "find_labels": FuzzTarget(
         400, find_labels, search_arguments, {"field": FIELDS, "preference": POTENTIALS, "max_revisions": SWEEPS}
+    ),
+    "maximise": FuzzTarget(
+        200,
+        maximise,
+        lambda rng: with_field(rng, budget=rng.choice([0.01, 0.02]), seed=rng.choice([0, 7])),
+        {
+            "field": FIELDS,
+            "budget": ["long", None, -1.0, 0, float("nan"), float("inf"), []],
+            "seed": ["zero", None, -1, 1.5, 2**64, True],
+        },
     ),
     "sample_exact": FuzzTarget(
         300,

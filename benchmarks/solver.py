@@ -1,8 +1,8 @@
 """`accord.maximise` beside toulbar2, restarts of single-node changes, and decoded beliefs: scores, bounds and seconds.
 
-Glasses, Potts fields, colourings, and the pairwise models of the UAI competitions under $ACCORD_DATA/uai. Every solver gets
-the same budget for each model; toulbar2 (pip install pytoulbar2) counts it in processor time and is left out where it is
-not installed. Takes about ten minutes with the default budget:
+Glasses, Potts fields, colourings, and the pairwise models of the UAI competitions under $ACCORD_DATA/uai. Every solver
+gets the same budget for each model; toulbar2 (pip install pytoulbar2) counts it in processor time and is left out where
+it is not installed. Takes about ten minutes with the default budget:
 
     python benchmarks/solver.py                    # runs, then writes results/solver/
     python benchmarks/solver.py --budget 1 --only glass
@@ -186,7 +186,7 @@ def with_toulbar2(field: PairwiseField, budget: float) -> Row:
     for name, states in enumerate(possible):
         values = node[name, states]
         constant += values.max()
-        problem.AddVariable(f"x{name}", states.tolist())
+        problem.AddVariable(f"x{name}", [f"v{state}" for state in states])
         problem.AddFunction([name], (values.max() - values).tolist())
     for table, (source, target) in zip(edge, field.edge_index.t().tolist(), strict=True):
         values = table[np.ix_(possible[source], possible[target])]
@@ -258,7 +258,8 @@ def table(stored: Row) -> str:
         "labellings by changes of single nodes until the time is up. toulbar2's limit is in processor time; "
         "its seconds are those of the clock, with building the model.",
         "",
-        "| model | nodes | edges | states | known | beliefs | restarts | toulbar2 | its bound | s | accord | its bound | s |",
+        "| model | nodes | edges | states | known | beliefs | restarts | toulbar2 | its bound | s | accord | its bound "
+        "| s |",
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in stored["rows"]:

@@ -204,8 +204,8 @@ TARGETS: dict[str, FuzzTarget] = {
         lambda rng: with_field(rng, budget=rng.choice([0.01, 0.02]), seed=rng.choice([0, 7])),
         {
             "field": FIELDS,
-            "budget": ["long", None, -1.0, 0, float("nan"), float("inf"), []],
-            "seed": ["zero", None, -1, 1.5, 2**64, True],
+            "budget": [one_of("bad budget", "long", None, -1.0, 0, float("nan"), float("inf"), [], 1j, True)],
+            "seed": [one_of("bad seed", "zero", None, -1, 1.5, 2**64, True, [1], torch.tensor(2))],
         },
     ),
     "sample_exact": FuzzTarget(

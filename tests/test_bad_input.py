@@ -13,7 +13,7 @@ from accord import PairwiseField
 from accord.errors import AccordError
 from accord.field import Pseudomarginals
 from accord.graphs import TREATMENTS, Topology
-from accord.inference import Beliefs, ExactBeliefs
+from accord.inference import Beliefs, ExactBeliefs, Maximum
 from accord.methods import Recipe
 
 
@@ -62,12 +62,22 @@ def check_topology(found):
     assert found.num_graphs >= 1
 
 
+def check_maximum(field, found):
+    assert found.score.shape == found.bound.shape == (*field.replicas, field.num_graphs)
+    assert bool((found.bound >= found.score).all()) and not bool(found.gap.isnan().any())
+    complete = (found.labels >= 0).all(-1)
+    scored = field.score(found.labels.clamp_min(0)).double()
+    torch.testing.assert_close(scored[complete], found.score[complete], rtol=1e-5, atol=1e-5)
+
+
 def check_result(case, result):
     """Check that a result is valid, whatever the arguments were."""
     if isinstance(result, PairwiseField):
         check_field(result)
     elif isinstance(result, (Beliefs, ExactBeliefs)):
         check_beliefs(result)
+    elif isinstance(result, Maximum):
+        check_maximum(case.arguments["field"], result)
     elif isinstance(result, Pseudomarginals):
         check_pseudomarginals(result, normalised=case.target.endswith("from_logits"))
     elif isinstance(result, Topology):

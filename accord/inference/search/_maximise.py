@@ -144,7 +144,10 @@ def _methods(owner: np.ndarray, found: Components, count: int) -> np.ndarray:
 def _infeasible(field: PairwiseField, place: int, found: Components) -> InfeasibleError:
     replica, graph = divmod(place, field.num_graphs)
     which = f"graph {graph}" + (f" of replica {replica}" if field.replicas else "")
+    nodes = np.nonzero(found.component == found.infeasible.argmax())[0] % field.num_nodes
     return InfeasibleError(
-        f"maximise: {which} has no labelling without forbidden states or pairs; this is proved. "
-        "Relax a clamped label, a forbidden state or a forbidden pair there."
+        f"maximise: {which} has no labelling without forbidden states or pairs; this is proved. The contradiction is "
+        f"among the {len(nodes)} nodes connected to node {nodes[0]}. Relax a clamped label, a forbidden state or a "
+        "forbidden pair there.",
+        nodes.tolist(),
     )

@@ -1,6 +1,7 @@
 """The search of the C++ kernel: pointers in, labels and bounds of connected components out."""
 
 import ctypes
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ from accord.inference.search._ragged import Components, Ragged
 
 MAXIMISE = Library("maximise", Path(__file__).parent / "native", ("accord_maximise",))
 ALL_WAYS = 15
+LOOK = 0.1  # seconds between looks for an interrupt
+PATIENCE = 2.0  # seconds; a longer search can be interrupted, for which it needs a thread of its own
 SOLVED, OUT_OF_MEMORY = 0, 1  # what the kernel returns, as in native/maximise.cpp
 
 
@@ -23,6 +26,7 @@ class _Arguments(ctypes.Structure):
         ("work", ctypes.c_double),
         ("ways", ctypes.c_int64),
         ("seed", ctypes.c_uint64),
+        ("stop", ctypes.c_void_p),
         *((name, ctypes.c_void_p) for name in ("labels", "component", "score", "bound")),
         *((name, ctypes.c_void_p) for name in ("method", "proof", "infeasible")),
         ("components", ctypes.c_int64),
@@ -53,6 +57,7 @@ def solve(model: Ragged, budget: float, seed: int, work: float = 0.0, ways: int 
     nodes = model.num_nodes
     whole, real = np.zeros((2, nodes), dtype=np.int64), np.zeros((2, nodes))
     small = np.zeros((3, nodes), dtype=np.int32)
+    stop = np.zeros(1, dtype=np.int32)
     inputs = {
         "at": model.at,
         "source": model.source,
@@ -70,6 +75,7 @@ def solve(model: Ragged, budget: float, seed: int, work: float = 0.0, ways: int 
         work=work,
         ways=ways,
         seed=seed,
+        stop=stop.ctypes.data,
         labels=whole[0].ctypes.data,
         component=whole[1].ctypes.data,
         score=real[0].ctypes.data,
@@ -79,7 +85,7 @@ def solve(model: Ragged, budget: float, seed: int, work: float = 0.0, ways: int 
         infeasible=small[2].ctypes.data,
         components=0,
     )
-    status = load_library(MAXIMISE).accord_maximise(ctypes.byref(arguments))
+    status = _call(arguments, stop if work == 0 and budget > PATIENCE else None)
     if status != SOLVED:
         raise MemoryError(
             f"maximise: the search ran out of memory with {nodes} nodes and {len(model.source)} edges. "
@@ -89,3 +95,28 @@ def solve(model: Ragged, budget: float, seed: int, work: float = 0.0, ways: int 
     return Components(
         whole[0], whole[1], real[1, :count], small[0, :count], small[1, :count], small[2, :count].astype(bool)
     )
+
+
+def _call(arguments: _Arguments, stop: np.ndarray | None) -> int:
+    """The kernel's status. With `stop`, an interrupt of the main thread ends the search before it is raised."""
+    kernel = load_library(MAXIMISE).accord_maximise
+    if stop is None:
+        return int(kernel(ctypes.byref(arguments)))
+    status: list[int] = []
+    done = threading.Event()  # not thread.join(): an interrupt makes a thread that still runs look finished
+
+    def run() -> None:
+        try:
+            status.append(kernel(ctypes.byref(arguments)))
+        finally:
+            done.set()
+
+    threading.Thread(target=run).start()
+    try:
+        while not done.wait(LOOK):
+            pass
+    except BaseException:
+        stop[0] = 1
+        done.wait()
+        raise
+    return status[0]

@@ -78,8 +78,9 @@ def test_colourings_are_found(seed):
 def test_a_contradiction_is_proved():
     edge_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
     differ = torch.where(torch.eye(2, dtype=torch.bool), -torch.inf, 0.0).expand(3, 2, 2)
-    with pytest.raises(InfeasibleError, match="graph 0 has no labelling.*proved"):
+    with pytest.raises(InfeasibleError, match="graph 0 has no labelling.*proved") as error:
         maximise(PairwiseField(edge_index, torch.zeros(3, 2), differ))
+    assert error.value.nodes == [0, 1, 2] and error.value.proved
 
 
 def test_a_wide_contradiction_is_proved_by_search():

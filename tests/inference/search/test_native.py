@@ -1,5 +1,9 @@
 """The C++ search: bounds and proofs of every method hold on thousands of small fields."""
 
+import signal
+import threading
+import time
+
 import numpy as np
 import pytest
 from inference.search_cases import glass, small_fields
@@ -87,3 +91,13 @@ def test_reference_bounds_hold():
     slack = 1e-9 * (1 + np.abs(best))
     assert (bound >= best - slack).all() and (score <= best + slack).all()
     assert (score[proved] >= best[proved] - slack[proved]).all() and proved.mean() > 0.5
+
+
+def test_an_interrupt_ends_the_search():
+    model = ragged(glass(24))
+    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    begun = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        _native.solve(model, budget=60.0, seed=0)
+    assert time.monotonic() - begun < 20

@@ -19,18 +19,19 @@ using Labels = std::vector<int32_t>;
 // search that ends before the real time is up gives the same result on every machine.
 class Clock {
   public:
-    explicit Clock(double budget) : budget_(budget) {}
+    explicit Clock(double budget, const volatile int32_t* stop = nullptr) : budget_(budget), stop_(stop) {}
     void add(double operations) const { work_ += operations; }
     double seconds() const { return 1e-9 * work_; }
     double elapsed() const {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
     }
-    bool late() const { return late_ || (late_ = elapsed() > budget_); }
+    bool late() const { return late_ || (late_ = elapsed() > budget_ || (stop_ && *stop_)); }
     bool past(double deadline) const { return seconds() > deadline || late(); }
 
   private:
     std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
     double budget_;
+    const volatile int32_t* stop_;  // set by another thread: the caller was interrupted
     mutable double work_ = 0;
     mutable bool late_ = false;
 };

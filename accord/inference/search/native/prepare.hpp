@@ -15,6 +15,7 @@ struct Arguments {
     double work;     // instead of turns until the budget ends: one turn of that much work for each node; 0: turns
     int64_t ways;    // which ways are open, as bits: see Way
     uint64_t seed;
+    const volatile int32_t* stop;  // not 0: end as soon as possible
     int64_t* labels;     // [nodes]: state, counted from the node's first; -1 where no labelling was found
     int64_t* component;  // [nodes]
     double *score, *bound;      // [components]; room for one for each node

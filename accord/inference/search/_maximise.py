@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -72,7 +73,7 @@ def maximise(field: PairwiseField, budget: float = 1.0, seed: int = 0) -> Maximu
     numbers = field.replicas.numel() * field.num_states * (field.num_nodes + field.num_edges * field.num_states)
     check_room("maximise", "the potentials in float64", 8 * COPIES * numbers, torch.device("cpu"))
     model = ragged(field)
-    found = solve(model, max(budget - (time.monotonic() - begun), 0.0), seed)
+    found = solve(model, budget, seed, time.monotonic() - begun)
     return _gathered(field, model, found, begun)
 
 
@@ -90,13 +91,19 @@ def _checked(field: PairwiseField, budget: float, seed: int) -> tuple[float, int
     return budget, seed
 
 
-def _solver() -> Callable[[Ragged, float, int], Components]:
+def _solver() -> Callable[[Ragged, float, int, float], Components]:
     try:
         _native.load()
     except BuildError as error:
-        log.warning("maximise: the fast CPU kernel is not available, so the slower reference is used: %s.", error)
+        _warn(str(error))
         return _reference.solve
     return _native.solve
+
+
+@lru_cache(maxsize=1)
+def _warn(reason: str) -> None:
+    """Once in a process."""
+    log.warning("maximise: the fast CPU kernel is not available, so the slower reference is used: %s.", reason)
 
 
 def _gathered(field: PairwiseField, model: Ragged, found: Components, begun: float) -> Maximum:

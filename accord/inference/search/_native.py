@@ -23,6 +23,7 @@ class _Arguments(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("nodes", "edges")),
         *((name, ctypes.c_void_p) for name in ("at", "source", "target", "table_at", "unary", "tables")),
         ("budget", ctypes.c_double),
+        ("used", ctypes.c_double),
         ("work", ctypes.c_double),
         ("ways", ctypes.c_int64),
         ("seed", ctypes.c_uint64),
@@ -42,13 +43,16 @@ def load() -> None:
     load_library(MAXIMISE)
 
 
-def solve(model: Ragged, budget: float, seed: int, work: float = 0.0, ways: int = ALL_WAYS) -> Components:
+def solve(
+    model: Ragged, budget: float, seed: int, used: float = 0.0, work: float = 0.0, ways: int = ALL_WAYS
+) -> Components:
     """Search every connected component for at most `budget` seconds in all.
 
     Args:
         model: the field.
         budget: seconds.
         seed: of the random choices.
+        used: seconds of the budget that have passed. Apart from the budget, because what is tried depends on that.
         work: where it is not 0, every component gets one turn of a fixed amount of work: so many seconds for each node
             on a usual machine. The result then does not depend on time, if the budget suffices.
         ways: methods that may be used besides the dual, as bits: 1 elimination, 2 mini-buckets, 4 local search,
@@ -72,6 +76,7 @@ def solve(model: Ragged, budget: float, seed: int, work: float = 0.0, ways: int 
         edges=len(model.source),
         **{name: values.ctypes.data for name, values in inputs.items()},
         budget=budget,
+        used=used,
         work=work,
         ways=ways,
         seed=seed,

@@ -18,9 +18,9 @@ DUAL, LOCAL = 2, 3  # as in native/portfolio.hpp
 LEAST_FALL = 1e-7  # of the bound in an iteration, relative to the gap: less has converged
 
 
-def solve(model: Ragged, budget: float, seed: int) -> Components:
-    """What `_native.solve` returns, as far as it is found in `budget` seconds."""
-    begun, rng = time.monotonic(), np.random.default_rng(seed)
+def solve(model: Ragged, budget: float, seed: int, used: float = 0.0) -> Components:
+    """What `_native.solve` returns, as far as it is found in `budget` seconds, of which some are used."""
+    begun, rng = time.monotonic() - used, np.random.default_rng(seed)
     nodes = model.num_nodes
     links = sparse.coo_matrix((np.ones(len(model.source)), (model.source, model.target)), shape=(nodes, nodes))
     count, component = connected_components(links, directed=False) if nodes else (0, np.zeros(0, dtype=np.int64))

@@ -100,8 +100,8 @@ def test_where_nothing_is_found_labels_are_missing(monkeypatch):
     field = small_fields(3, seed=2, forbidden=0.0)
     solve = _native.solve
 
-    def fail_in_the_second_graph(model, budget, seed):
-        found = solve(model, budget, seed)
+    def fail_in_the_second_graph(model, budget, seed, used):
+        found = solve(model, budget, seed, used)
         labels = np.where(field.graph.numpy() == 1, -1, found.labels)
         return found._replace(labels=labels, proof=found.proof * 0)
 

@@ -44,7 +44,7 @@ inline void write(const Arguments& a, int32_t c, const std::vector<int32_t>& nod
 }
 
 inline void solve(Arguments& a) {
-    const Clock clock(a.budget, a.stop);
+    const Clock clock(a.budget - a.used, a.stop);
     const Components parts(a);
     a.components = parts.size();
     std::vector<int32_t> local(a.nodes);

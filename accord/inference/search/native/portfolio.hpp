@@ -6,8 +6,8 @@
 #include "branch.hpp"
 #include "elimination.hpp"
 #include "feasible.hpp"
-#include "labelling.hpp"
 #include "minibuckets.hpp"
+#include "population.hpp"
 #include "trws.hpp"
 
 namespace search {
@@ -95,7 +95,7 @@ class Portfolio {
             Labelling start(m_);
             start.set(x), start.improve(random_);
             offer(start.x, BACKTRACKING);
-            if (soft_) elite_.emplace_back(soft().score(found.x), found.x);
+            if (population_) population_->add(found.x);
         } else if (outcome == Feasible::NONE) {
             found.infeasible = true, found.bound = -std::numeric_limits<double>::infinity(), found.proof = BACKTRACKING;
         }
@@ -105,6 +105,7 @@ class Portfolio {
     void tighten_by_groups(double deadline) {
         if (!dual_ || m_.nodes > LARGE || double(m_.nodes) * m_.edges > MOST_LINKS) return;
         const Plan plan = planner_.make(all_, 1e300, false, random_);
+        if (plan.fixed) return;  // time ran out
         double bits = 0;  // of the tables of exact elimination
         for (size_t p = 0; p < plan.order.size(); ++p)
             for (int32_t u : plan.around[p]) bits += std::log2(double(m_.count[u]));
@@ -118,23 +119,20 @@ class Portfolio {
         clock_.add(plan.effort);
         auto groups = std::make_unique<MiniBuckets>(m_);
         const double bound = groups->bound(*dual_, plan.order, limit, deadline, clock_);
-#ifdef TRACE
-        printf("%.3f groups of %.0f: bound %.6f, before %.6f\n", clock_.seconds(), limit, bound, found.bound);
-#endif
         if (!groups_ || bound < groups_->root) groups_ = std::move(groups);
         lower(bound);
     }
 
     void search(double deadline) {
-        if (!soft_) {
-            prepare();
-            // At first, a tenth of the time for annealing, and as much for a block.
-            const double sweep = 1e-9 * (12.0 * m_.nodes + 3.0 * double(m_.size()));
-            const double seconds = 0.1 * std::max(deadline - clock_.seconds(), 0.0);
-            sweeps_ = int(std::clamp(seconds / sweep, 5.0, double(sweeps_)));
-            block_limit_ = std::clamp(seconds / (3e-9 * m_.nodes), double(m_.most) * m_.most, block_limit_);
+        if (!population_) {
+            population_ = std::make_unique<Population>(m_, random_, clock_, std::max(deadline - clock_.seconds(), 0.0));
+            if (!found.x.empty()) population_->add(found.x);
         }
-        while (!done() && !clock_.past(deadline)) round(deadline);
+        while (!done() && !clock_.past(deadline)) {
+            const int before = population_->renewals();
+            population_->round(deadline, [&](const Labels& x) { return offer(x, LOCAL); });
+            if (found.x.empty() && population_->renewals() > before) population_->harden();
+        }
     }
 
     // Whether the gap is so small, or the field, that branching has a chance.
@@ -151,9 +149,6 @@ class Portfolio {
         const bool guided = groups_ && groups_->root - score < 0.7 * (dual_->bound - score);
         const bool proved = guided ? groups_->prove(x, score, 0.5 * tolerance(), deadline, clock_)
                                    : tree.prove(x, score, 0.5 * tolerance(), deadline, clock_);
-#ifdef TRACE
-        printf("%.3f branching, guided %d: proved %d score %.6f\n", clock_.seconds(), guided, proved, score);
-#endif
         if (!x.empty() && score > found.score && m_.allowed(score)) offer(x, BRANCHING);
         if (!proved) return;
         if (found.x.empty())
@@ -176,9 +171,6 @@ class Portfolio {
     static constexpr double MOST_HELD = 5e7;         // entries of all tables of mini-buckets: 400 MB
     static constexpr double EASY_WORK = 1e6;         // entries that take milliseconds; other orders are not tried
     static constexpr int32_t LARGE = 20000;          // nodes; beyond, only the quickest order is tried
-    static constexpr size_t ELITE = 12;              // labellings that are kept to be combined
-    static constexpr int32_t FEW = 300;              // nodes; tabu search looks at all of them in every step
-    static constexpr int PATIENCE = 8;               // rounds without a better labelling
 
     const Model& m_;
     const Clock& clock_;
@@ -189,22 +181,16 @@ class Portfolio {
     std::unique_ptr<Dual> dual_;
     std::unique_ptr<Feasible> feasible_;
     std::unique_ptr<MiniBuckets> groups_;
-    std::unique_ptr<Model> soft_;  // the model with a lower penalty, for searches that pass through forbidden pairs
-    std::unique_ptr<Labelling> current_;
-    std::unique_ptr<Planner> soft_planner_;
-    std::unique_ptr<Eliminator> soft_eliminator_;
-    std::vector<std::pair<double, Labels>> elite_;
-    bool converged_ = false, blocks_help_ = true;
-    double block_limit_ = 1024, group_limit_ = 0;
-    int sweeps_ = 200, rounds_ = 0, barren_ = 0;
+    std::unique_ptr<Population> population_;
+    bool converged_ = false;
+    double group_limit_ = 0;
 
-    const Model& soft() const { return m_.penalty > 0 ? *soft_ : m_; }
-
-    void offer(const Labels& x, Method method) {
+    bool offer(const Labels& x, Method method) {
         const double score = m_.score(x);
-        if (!m_.allowed(score) || score <= found.score) return;
+        if (!m_.allowed(score) || score <= found.score) return false;
         found.x = x, found.score = score, found.method = method;
         check();
+        return true;
     }
     void lower(double bound) {
         found.bound = std::min(found.bound, bound);
@@ -243,133 +229,6 @@ class Portfolio {
             start = order.back();
         }
         return order;
-    }
-
-    void prepare() {
-        soft_ = std::make_unique<Model>(m_);
-        if (m_.penalty > 0) soften(std::max(1e-3, 0.5 * m_.scale));
-        current_ = std::make_unique<Labelling>(soft());
-        soft_planner_ = std::make_unique<Planner>(soft(), clock_);
-        soft_eliminator_ = std::make_unique<Eliminator>(soft());
-        block_limit_ = std::max(1024.0, double(m_.most) * m_.most);
-        if (!found.x.empty()) elite_.emplace_back(soft().score(found.x), found.x);
-    }
-    void soften(double penalty) {
-        for (int32_t e = 0; e < m_.edges; ++e)
-            for (int64_t i = m_.table_at[e]; i < (e + 1 < m_.edges ? m_.table_at[e + 1] : int64_t(m_.tables.size())); ++i)
-                if (m_.barred(e, m_.tables[i])) soft_->tables[i] = m_.low[e] - penalty;
-        soft_->penalty = penalty;
-    }
-
-    void round(double deadline) {
-        const double before = found.score, begun = clock_.seconds();
-        const bool few = !blocks_help_ || m_.nodes <= FEW;
-        // Few sweeps from a random labelling are worse than as many from a good one.
-        const int kind = elite_.empty() ? 0 : sweeps_ < 50 ? 1 : rounds_ % (few ? 3 : 2);
-        const double hot = 0.5 * m_.scale, cold = 0.03 * m_.scale;
-        if (kind == 0) {
-            current_->draw(random_);
-            current_->anneal(random_, sweeps_, hot, cold, deadline, clock_);
-        } else if (kind == 1) {
-            current_->set(elite_[random_.below(uint32_t(elite_.size()))].second);
-            current_->anneal(random_, sweeps_, hot * (0.2 + 0.4 * random_.uniform()), cold, deadline, clock_);
-        } else {
-            current_->set(elite_[random_.below(uint32_t(elite_.size()))].second);
-            shake();
-            current_->tabu(random_, 10 * sweeps_, deadline, clock_);
-        }
-        current_->improve(random_);
-        take();
-        const double middle = clock_.seconds();
-        if (blocks_help_) {
-            move_blocks(2, deadline);
-            for (size_t i = 0; i < elite_.size() && !clock_.past(deadline); ++i)
-                combine(elite_[i].second, random_.below(2), deadline);
-            move_blocks(1, deadline);
-        }
-        take();
-        keep();
-        ++rounds_;
-        // About as much time for annealing as for blocks; how much of either is best depends on the graph.
-        if (blocks_help_ && kind < 2) {
-            const double ratio = (clock_.seconds() - middle) / std::max(middle - begun, 1e-9);
-            sweeps_ = std::clamp(int(sweeps_ * std::clamp(ratio, 0.8, 1.3)), 5, 1 << 20);
-        }
-        barren_ = found.score > before ? 0 : barren_ + 1;
-#ifdef TRACE
-        printf("%.3f kind %d sweeps %d limit %.0f current %.6f best %.6f\n", clock_.seconds(), kind, sweeps_,
-               block_limit_, current_->score, found.score);
-#endif
-        if (barren_ < PATIENCE) return;
-        // The population has converged: begin another, and search longer.
-        barren_ = 0;
-        if (!blocks_help_) sweeps_ = std::min(sweeps_ * 2, 1 << 20);
-        block_limit_ = std::min(block_limit_ * 2, 65536.0);
-        if (random_.below(2)) elite_.clear();
-        if (found.x.empty() && m_.penalty > 0) soften(soft_->penalty * 1.5);
-    }
-
-    void take() { offer(current_->x, LOCAL); }
-
-    // A connected set of nodes gets random states.
-    void shake() {
-        const uint32_t wanted = 1 + random_.below(uint32_t(std::max(2, m_.nodes / 8)));
-        Labels region{int32_t(random_.below(m_.nodes))};
-        std::vector<char> seen(m_.nodes, 0);
-        seen[region[0]] = 1;
-        for (size_t next = 0; next < region.size() && region.size() < wanted; ++next)
-            for (const Arc* a = m_.begin(region[next]); a != m_.end(region[next]); ++a)
-                if (!seen[a->other] && random_.below(4)) seen[a->other] = 1, region.push_back(a->other);
-        for (int32_t v : region) {
-            const int32_t state = int32_t(random_.below(m_.count[v]));
-            if (state != current_->x[v]) current_->change(v, state);
-        }
-    }
-
-    // Blocks of nodes get their best labels given the others, until several blocks in a row gain nothing.
-    void move_blocks(int patience, double deadline) {
-        for (int idle = 0; idle < patience && blocks_help_ && !clock_.past(deadline);) {
-            const double gain = optimise(all_, deadline);
-            if (gain < 0) return;
-            idle = gain > 1e-9 * m_.scale ? 0 : idle + 1;
-        }
-    }
-
-    // The best mixture of two labellings and more: nodes on which they agree keep their labels.
-    void combine(const Labels& other, bool wider, double deadline) {
-        Labels apart;
-        for (int32_t v = 0; v < m_.nodes; ++v) {
-            bool differs = other[v] != current_->x[v];
-            if (wider)  // nodes beside those may change too
-                for (const Arc* a = m_.begin(v); a != m_.end(v) && !differs; ++a)
-                    differs = other[a->other] != current_->x[a->other];
-            if (differs) apart.push_back(v);
-        }
-        if (!apart.empty()) optimise(apart, deadline);
-    }
-
-    double optimise(const Labels& candidates, double deadline) {
-        const Plan plan = soft_planner_->make(candidates, block_limit_, false, random_);
-        if (candidates.size() == all_.size() && double(plan.order.size()) < 0.1 * double(all_.size())) {
-            blocks_help_ = false;
-            return -1;
-        }
-        clock_.add(plan.effort + 10.0 * double(m_.size() + m_.edges));
-        Labels x = current_->x;
-        if (!soft_eliminator_->solve(plan, x, random_, 1e-10 * m_.scale, deadline, clock_)) return -1;
-        const double score = soft().score(x), gain = score - current_->score;
-        if (gain >= -1e-9 * m_.scale) current_->set(x);
-        return std::max(gain, 0.0);
-    }
-
-    // Good labellings that differ are kept; the worst goes.
-    void keep() {
-        for (auto& [score, x] : elite_)
-            if (x == current_->x) return;
-        elite_.emplace_back(current_->score, current_->x);
-        if (elite_.size() > ELITE)
-            elite_.erase(std::min_element(elite_.begin(), elite_.end(),
-                                          [](const auto& a, const auto& b) { return a.first < b.first; }));
     }
 };
 

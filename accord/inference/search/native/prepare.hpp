@@ -12,6 +12,7 @@ struct Arguments {
     const int64_t *at, *source, *target, *table_at;
     const double *unary, *tables;  // -inf: forbidden
     double budget;   // seconds
+    double used;     // seconds of the budget that passed before; apart, because what is tried depends on the budget
     double work;     // instead of turns until the budget ends: one turn of that much work for each node; 0: turns
     int64_t ways;    // which ways are open, as bits: see Way
     uint64_t seed;

@@ -9,6 +9,7 @@ namespace search {
 
 constexpr double ENTRIES_PER_SECOND = 1e8;  // of elimination, on a slow machine
 constexpr double QUICK_WORK = 1e6;          // entries that every component may use before the first turn
+constexpr double QUICK_SHARE = 0.03;        // of the time for elimination: what the dual may use before
 constexpr double FIRST_TURN = 0.05;         // seconds of work, see Clock; each turn is twice as long as the one before
 constexpr double FIRST_PASSES = 50;         // of the dual, which the first turn of a large field can hold
 constexpr double MOST_WORK = 0.2;           // seconds of work of a component that has a single turn
@@ -33,6 +34,12 @@ inline void advance(Portfolio& p, double share, int64_t ways, const Clock& clock
     if (!p.done() && ways & BY_GROUPS) p.tighten_by_groups(until(0.3));
     if (!p.done() && ways & BY_SEARCH) p.search(until(p.nearly_solved() ? 0.4 : 0.95));
     if (!p.done() && ways & BY_BRANCHING) p.branch(end);
+}
+
+// By elimination, unless a few passes of the dual suffice.
+inline void solve_exactly(Portfolio& p, double seconds, const Clock& clock) {
+    p.tighten(clock.seconds() + QUICK_SHARE * seconds, MOST_PASSES);
+    if (!p.done()) p.eliminate(seconds * ENTRIES_PER_SECOND, FOREVER);
 }
 
 inline void write(const Arguments& a, int32_t c, const std::vector<int32_t>& nodes, const Part* part,
@@ -69,7 +76,7 @@ inline void solve(Arguments& a) {
     for (auto& [c, job] : open) {
         const double seconds = a.work > 0 ? 0 : 0.75 * a.budget / double(open.size());
         if (a.ways & BY_ELIMINATION && seconds * ENTRIES_PER_SECOND > QUICK_WORK && !clock.late())
-            job->portfolio.eliminate(seconds * ENTRIES_PER_SECOND, FOREVER);
+            solve_exactly(job->portfolio, seconds, clock);
     }
     double work = 0;
     for (auto& [c, job] : open) work = std::max(work, Dual::effort(job->part.model));

@@ -1,4 +1,4 @@
-// The best labelling of a field and an upper bound, called from Python with plain pointers. See docs/adr/0014.
+// The best labelling of a field and an upper bound, called from Python with plain pointers. See docs/adr/0015.
 #include <exception>
 #include <new>
 

@@ -255,7 +255,8 @@ def table(stored: Row) -> str:
         f"Written by `benchmarks/solver.py` on {stored['machine']}, accord {stored['version']}, "
         f"{stored['budget']} s for each solver and model. An asterisk marks a proved optimum. *Known* is the labelling "
         'that the competition published. *Beliefs* decodes `propagate(semiring="max")`; *restarts* improves random '
-        "labellings by changes of single nodes until the time is up. toulbar2's limit is in processor time; "
+        "labellings by changes of single nodes until the time is up. toulbar2 has its default options; its limit is in "
+        "processor time, and "
         "its seconds are those of the clock, with building the model.",
         "",
         "| model | nodes | edges | states | known | beliefs | restarts | toulbar2 | its bound | s | accord | its bound "

@@ -10,7 +10,9 @@ from accord.inference.search import _native
 def test_a_glass_is_decoded_far_above_single_changes():
     field = glass(32)
     labels = propagate(field, semiring="max").decode()
-    assert field.score(labels) >= 1380  # 1012 with all ties at state 0; restarts of single changes: 1144
+    assert (
+        field.score(labels) >= 1380
+    )  # about 1000 with all ties at state 0; restarts of single changes reach about 1130
 
 
 def test_decoding_is_repeatable():

@@ -83,6 +83,14 @@ def test_a_contradiction_is_proved():
     assert error.value.nodes == [0, 1, 2] and error.value.proved
 
 
+def test_a_node_without_states_is_a_contradiction():
+    node = torch.tensor([[0.0, 1.0], [-torch.inf, -torch.inf], [0.0, 0.0]])
+    field = PairwiseField(torch.tensor([[0], [1]]), node, torch.zeros(1, 2, 2), torch.tensor([0, 0, 1]))
+    with pytest.raises(InfeasibleError, match="graph 0 has no labelling") as error:
+        maximise(field)
+    assert error.value.nodes == [0, 1]
+
+
 def test_a_wide_contradiction_is_proved_by_search():
     """Five nodes that must all differ in four colours, inside a graph that is too wide to eliminate quickly."""
     wide = colouring(150, 4.0, seed=3, colours=4)

@@ -14,10 +14,10 @@ import time
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import mean, stdev
 
 import torch
 from edge_networks import STRUCTURE, Network, PairObjective, numbered
+from edge_page import ALONE, CEILING, DEFAULT, markdown
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -28,7 +28,6 @@ from accord.encoders import AgreementScorer, ScorerSpec
 from accord.estimator._automatic import treatment_for
 from accord.evaluation import graph_accuracy, joint_gain, macro_auc, node_accuracy
 from accord.experiments import provenance
-from accord.experiments._results import markdown_table
 from accord.graphs import GraphBatch, fit_treatment
 from accord.learning import Replicas, TrainingRun
 from accord.learning.objectives import edge_loss
@@ -44,29 +43,6 @@ DEFAULT_TASKS = ("cora*", "citeseer*", "pubmed*", "photo-egos")
 SPLIT = 10  # seed of the split of tasks that are cut out of one graph
 TWO_HOPS = 0.3  # weight of the loss of pairs within two hops
 FOLDS = 3  # of training nodes, for the node network's probabilities of nodes that it was not trained on
-ALONE, CEILING = "node network alone", "agreement known"
-INTRODUCTION = """
-AUC, in percent: how well edges with equal labels are told from others. Loss: cross-entropy of pairs of labels, nats.
-Graphs, nodes: accuracy of the SPN in percent. Mean ± standard deviation over seeds. One half of the validation graphs
-ends trainings, fits and chooses the combination; *held-out* is the other half. Test graphs decided nothing. Trainings
-end after 600 updates at the latest, where the default model's may take 3000.
-
-- node network alone: its labels, and the product of its probabilities at both ends of an edge.
-- default: the better of the default model's two edge networks by the loss of validation pairs. All attempts but the
-  two with the node network's encoder have its encoder.
-- kept by loss: the same, but parameters are kept by the loss of validation pairs, not by their accuracy.
-- two hops: pairs of nodes with a common neighbour are trained on too, with weight 0.3.
-- structure: common neighbours, Adamic-Adar, degrees and the cosine of features as edge attributes.
-- agreement: the agreement scorer, which gives one number an edge; without and with structure.
-- node prior: the agreement scorer learns a correction to the node network's probabilities of pairs, which are fixed.
-- held-out prior: the same, but probabilities of training nodes come from networks that did not see their labels (three
-  folds); without and with structure.
-- node encoder: the edge network has the node network's encoder; it starts from scratch or from the trained weights.
-- logistic: a logistic regression of the agreement by both networks and structure, fitted on validation edges, rescales
-  the default's tables; "on node pairs": the tables of the node network.
-- agreement known: the node network's evidence, if it were known which edges join equal labels.
-"""
-FINDINGS = ""
 
 
 @dataclass(eq=False)
@@ -281,7 +257,7 @@ def attempt_all(setting: Setting) -> dict[str, dict[str, Tensor]]:
 
     losses = [note(f"default, {own.encoder.kind}", train(setting, own)) for own in setting.edges]
     best = setting.edges[losses.index(min(losses))]
-    found["default"] = found[f"default, {best.encoder.kind}"]
+    found[DEFAULT] = found[f"default, {best.encoder.kind}"]
     note("kept by loss", train(setting, best, by_loss=True))
     note("two hops", train(setting, best, two_hops=TWO_HOPS))
     note("structure", train(setting, best, structure=True))
@@ -295,9 +271,9 @@ def attempt_all(setting: Setting) -> dict[str, dict[str, Tensor]]:
     own = Candidate(setting.recipe.encoder, setting.recipe.node)
     note("node encoder, scratch", train(setting, own))
     note("node encoder, node weights", train(setting, own, start=setting.node_part))
-    alone = {split: setting.node_pairs(split) for split in found["default"]}
-    found["logistic"] = calibrated(setting, found["default"], found["default"])
-    found["logistic on node pairs"] = calibrated(setting, found["default"], alone)
+    alone = {split: setting.node_pairs(split) for split in found[DEFAULT]}
+    found["logistic"] = calibrated(setting, found[DEFAULT], found[DEFAULT])
+    found["logistic on node pairs"] = calibrated(setting, found[DEFAULT], alone)
     return {name: own for name, own in found.items() if not name.startswith("default, ")}
 
 
@@ -337,42 +313,6 @@ def main() -> None:
         write_json(path, {"records": records, "provenance": where})
         write_text(given.out / "README.md", markdown(records, where))
     write_text(given.out / "README.md", markdown(records, json.loads(path.read_text())["provenance"]))
-
-
-def markdown(records: list[dict], where: dict) -> str:
-    text = (
-        "# Attempts to learn more about edges\n\n"
-        f"Written by `python benchmarks/edge_attempts.py results/edges`: {where['device']}, torch {where['torch']}, "
-        f"{where['date']}.\n{INTRODUCTION}"
-    )
-    for task in dict.fromkeys(record["task"] for record in records):
-        own = [record for record in records if record["task"] == task]
-        name, seeds = (
-            task.replace("*", "\\*"),
-            sum(len(record["seeds"]) for record in own if record["attempt"] == ALONE),
-        )
-        text += f"\n## {name}, {seeds} seeds\n\n{table(own)}\n"
-    return text + FINDINGS
-
-
-def table(records: list[dict]) -> str:
-    """One line for each attempt on one task; records of several groups of seeds count together."""
-    columns = [(split, name) for split in ("judge", "test") for name in ("auc", "loss", "graph", "node")]
-    lines = []
-    for attempt in dict.fromkeys(record["attempt"] for record in records):
-        own = [record for record in records if record["attempt"] == attempt]
-        cells = [_cell(name, [v for record in own for v in record[split].get(name, [])]) for split, name in columns]
-        lines.append([attempt, *cells])
-    words = {"judge": "held-out", "auc": "AUC", "graph": "graphs", "node": "nodes"}
-    return markdown_table(["attempt", *(f"{words.get(s, s)} {words.get(n, n)}" for s, n in columns)], lines)
-
-
-def _cell(name: str, values: list[float]) -> str:
-    if not values:
-        return ""
-    scale, digits = (100, 1) if name in ("graph", "node", "auc") else (1, 2)
-    spread = f" ± {scale * stdev(values):.{digits}f}" if len(values) > 1 else ""
-    return f"{scale * mean(values):.{digits}f}{spread}"
 
 
 if __name__ == "__main__":

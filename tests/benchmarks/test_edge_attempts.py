@@ -27,7 +27,8 @@ def script():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(SCRIPT.parent)
         yield spec.loader.exec_module(module) or module
-    del sys.modules[spec.name], sys.modules["edge_networks"]
+    for name in (spec.name, "edge_networks", "edge_page"):
+        del sys.modules[name]
 
 
 def random_graph(seed: int, nodes: int = 12) -> Data:
@@ -129,3 +130,15 @@ def test_all_attempts_give_scores_on_both_splits(script, setting, monkeypatch):
     assert all(len(record[split]["graph"]) == 2 for record in records for split in ("judge", "test"))
     page = script.markdown(records, {"device": "cpu", "torch": "2", "date": "today"})
     assert all(f"| {record['attempt']} |" in page for record in records)
+
+
+def test_a_gain_beyond_the_deviation_of_seeds_is_bold(script):
+    def record(attempt, scores):
+        return {"task": "made*", "seeds": [0, 1], "attempt": attempt, "judge": {"graph": scores}, "test": {}}
+
+    records = [record("default", [0.5, 0.7]), record("clear", [0.52, 0.72]), record("noise", [0.6, 0.62])]
+    from edge_page import gains
+
+    lines = gains(records, ["made*"], "graph", "graphs").splitlines()
+    assert lines[0] == "| graphs | made\\* |"
+    assert lines[2:] == ["| clear | **+2.0 ± 0.0** |", "| noise | +1.0 ± 12.7 |"]

@@ -1,6 +1,7 @@
 """Can edge networks learn more about which edges join equal labels? Attempts, each compared with the default's.
 
-    python benchmarks/edge_attempts.py results/edges
+    python benchmarks/edge_attempts.py results/edges --seeds 0 1
+    python benchmarks/edge_attempts.py results/edges --seeds 2 3 4    # adds to the records
     python benchmarks/edge_attempts.py OUT --tasks "cora*" --seeds 0 --updates 300
 
 The first node network and the edge networks of the default model are trained once, then each attempt in `attempt_all`.
@@ -245,8 +246,8 @@ def ceiling_of(setting: Setting, split: str) -> dict[str, list[float]]:
     return {"graph": [gain.graph_accuracy for gain in gains], "node": [gain.node_accuracy for gain in gains]}
 
 
-def attempt_all(setting: Setting) -> dict[str, dict[str, Tensor]]:
-    """Tables of every attempt, by name."""
+def attempt_all(setting: Setting) -> tuple[dict[str, dict[str, Tensor]], str]:
+    """Tables of every attempt, by name, and the kind of the default's encoder."""
     found: dict[str, dict[str, Tensor]] = {}
 
     def note(name: str, network: Network) -> float:
@@ -274,7 +275,7 @@ def attempt_all(setting: Setting) -> dict[str, dict[str, Tensor]]:
     alone = {split: setting.node_pairs(split) for split in found[DEFAULT]}
     found["logistic"] = calibrated(setting, found[DEFAULT], found[DEFAULT])
     found["logistic on node pairs"] = calibrated(setting, found[DEFAULT], alone)
-    return {name: own for name, own in found.items() if not name.startswith("default, ")}
+    return {name: own for name, own in found.items() if not name.startswith("default, ")}, best.encoder.kind
 
 
 def run_task(name: str, seeds: tuple[int, ...], updates: int) -> list[dict]:
@@ -282,7 +283,7 @@ def run_task(name: str, seeds: tuple[int, ...], updates: int) -> list[dict]:
     began = time.perf_counter()
     setting = load_setting(name, seeds, updates)
     print(f"{name}: node network after {time.perf_counter() - began:.0f} s", flush=True)
-    attempts = attempt_all(setting)
+    attempts, kind = attempt_all(setting)
     choices = {attempt: combination(setting, tables["fit"]) for attempt, tables in attempts.items()}
     alone = {split: setting.node_pairs(split) for split in ("judge", "test")}
     records = []
@@ -292,7 +293,10 @@ def run_task(name: str, seeds: tuple[int, ...], updates: int) -> list[dict]:
         records.append({"task": name, "seeds": list(seeds), "attempt": attempt, **scores, "combination": chosen})
     ceiling = {split: ceiling_of(setting, split) for split in ("judge", "test")}
     records.append({"task": name, "seeds": list(seeds), "attempt": CEILING, **ceiling})
-    return [record | {"updates": updates, "seconds": time.perf_counter() - began} for record in records]
+    return [
+        record | {"edge_encoder": kind, "updates": updates, "seconds": time.perf_counter() - began}
+        for record in records
+    ]
 
 
 def main() -> None:

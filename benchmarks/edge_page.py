@@ -53,8 +53,8 @@ condition.
   Pubmed\\* do not confirm the gain.
 - *Agreement* fails: one number an edge without knowledge of the labels is 2 to 11 points of AUC below the default.
 - *Node prior* fails: except on Pubmed\\*, its AUC is the node network's own. A likely cause: the node network has
-  99, 99 and 92 % of the training labels of Cora\\*, Citeseer\\* and Pubmed\\* right (measured once, with seed 0), so pairs of
-  training nodes need little correction.
+  99, 99 and 92 % of the training labels of Cora\\*, Citeseer\\* and Pubmed\\* right (measured once, with seed 0), so
+  pairs of training nodes need little correction.
 - *Held-out prior* learns a correction, which raises the AUC above the node network's by 4.3 ± 2.4 points on Pubmed\\*
   but not on Citeseer\\*. Labels are no better: on Citeseer\\* they lose 3.1 ± 2.0 points of graphs to the default.
 - *Node encoder* fails with and without the trained weights: 2.3 to 2.5 points of graphs are lost on Cora\\* and
@@ -78,7 +78,8 @@ def markdown(records: list[dict], where: dict) -> str:
     text = (
         "# Attempts to learn more about edges\n\n"
         f"Written by `python benchmarks/edge_attempts.py results/edges` (seeds 0 and 1, then 2 to 4):\n"
-        f"{where['device']}, torch {where['torch']}, {where['date']}.\n{INTRODUCTION}{FINDINGS}\n## Gains over the default on held-out validation graphs\n\n"
+        f"{where['device']}, torch {where['torch']}, {where['date']}.\n{INTRODUCTION}{FINDINGS}\n"
+        "## Gains over the default on held-out validation graphs\n\n"
         "Mean ± standard deviation of the difference over seeds, without test data. Bold: the mean is beyond the "
         "deviation.\n"
     )

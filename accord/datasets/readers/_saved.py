@@ -47,8 +47,11 @@ def load_plain(path: Path) -> Any:
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError) as error:
         raise GraphError(f"{path}: cannot be read as a file of torch.save ({error}). {REMEDY}") from error
     check_memory(2 * size, f"{path}: reading it")
+    # On leaving, torch forgets all classes that it was given here, also those that PyG has registered for itself.
+    registered = torch.serialization.get_safe_globals()
+    ours = [one for one in SAFE if one not in registered]
     try:
-        with warnings.catch_warnings(), torch.serialization.safe_globals(SAFE):
+        with warnings.catch_warnings(), torch.serialization.safe_globals(ours):
             warnings.simplefilter("ignore")
             return torch.load(path, map_location="cpu", weights_only=True)
     except (AccordError, MemoryError):

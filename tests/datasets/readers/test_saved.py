@@ -20,6 +20,13 @@ def test_a_saved_graph_is_read_back(tmp_path):
     assert (after.feature_names, after.node_names, after.label_names) == (["a", "b"], ["u", "v", "w"], ["cat", "dog"])
 
 
+def test_reading_leaves_what_torch_may_load_as_it_was(tmp_path):
+    torch.save(graph((0, 1, 0)), tmp_path / "g.pt")
+    before = set(torch.serialization.get_safe_globals())
+    read_graph(tmp_path / "g.pt")
+    assert set(torch.serialization.get_safe_globals()) == before, "PyG's own data sets need what PyG has registered"
+
+
 def test_a_list_of_graphs_and_labels_of_one_column(tmp_path):
     torch.save([graph(((0,), (1,), (1,))), graph((1, 1, 0))], tmp_path / "g.pt")
     first, second = read_graphs(tmp_path / "g.pt")

@@ -5,6 +5,9 @@ what is wrong. A temperature (Guo et al. 2017) makes all of them less certain, b
 The node evidence can, so a share of it is mixed in:
 
     log p = ((1 - share) log belief + share log evidence) / temperature, up to a constant
+
+Validation labels have also chosen the networks, so the networks look better on them than they are. A temperature that
+makes probabilities more certain than the node network's therefore needs more evidence than one that makes them less so.
 """
 
 import math
@@ -17,10 +20,17 @@ STEPS = 24  # of the search for a temperature; each narrows the range by the gol
 GOLDEN = (math.sqrt(5) - 1) / 2
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of the node evidence
 MOST_NODES = 10_000  # labelled ones that are used; more do not change two numbers
+CAUTION = 25.0  # labels that a preference against more certainty is worth: few labels sharpen little, hundreds decide
 LEAST_LOG = -1e4  # stands for -inf, so that a share of 0 leaves it out
 
 
-def fit_calibration(log_beliefs: Tensor, evidence: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
+def fit_calibration(
+    log_beliefs: Tensor,
+    evidence: Tensor,
+    truth: Tensor,
+    node_weight: Tensor | None = None,
+    if_denser: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
     """Share of the evidence and temperature of each replica, both [R], under which true labels are most likely.
 
     A weak preference for temperature 1, worth one label, decides where there are few labels. The smallest share wins
@@ -30,13 +40,25 @@ def fit_calibration(log_beliefs: Tensor, evidence: Tensor, truth: Tensor) -> tup
         log_beliefs: [R, nodes, states], sum-product marginals.
         evidence: [R, nodes, states], log-probabilities of each node by itself.
         truth: [R, nodes], -1 where a label is missing; broadcasts.
+        node_weight: [R], by which the node network's log-probabilities were multiplied in the evidence. If given, this
+            is the temperature that is preferred, and a lower one has to be shown by more labels (`CAUTION`).
+        if_denser: [R, nodes, states], marginals as they would be if nodes had more neighbours. If given, beliefs count
+            only as far as true labels would still be as likely by them as by the evidence alone.
     """
     truth = truth.expand(log_beliefs.shape[:-1])
     labelled = (truth >= 0).any(0).nonzero().flatten()
     labelled = labelled[:: max(1, math.ceil(len(labelled) / MOST_NODES))]
     own, other = (values[:, labelled].double() for values in (log_beliefs, evidence))
-    fits = [_fit_temperature(_mixed(own, other, own.new_tensor([share])), truth[:, labelled]) for share in SHARES]
+    truth = truth[:, labelled]
+    usual = None if node_weight is None else node_weight.to(own).log()
+    mixtures = [_mixed(own, other, own.new_tensor([share])) for share in SHARES]
+    fits = [_fit_temperature(mixture, truth, usual) for mixture in mixtures]
     temperatures, losses = (torch.stack(values) for values in zip(*fits, strict=True))
+    if if_denser is not None:
+        denser = if_denser[:, labelled].double()
+        mixtures = [_mixed(denser, other, own.new_tensor([share])) for share in SHARES]
+        then = torch.stack([_loss(*one, truth, usual) for one in zip(mixtures, temperatures.log(), strict=True)])
+        losses = losses.masked_fill(then > then[-1], torch.inf)  # the last share is 1: the evidence alone
     best = losses.argmin(0)
     chosen = temperatures.gather(0, best[None])[0].to(log_beliefs.dtype)
     return torch.tensor(SHARES, dtype=log_beliefs.dtype, device=best.device)[best], chosen
@@ -64,14 +86,28 @@ def _mixed(log_beliefs: Tensor, evidence: Tensor, share: Tensor) -> Tensor:
     return mixed.masked_fill(log_beliefs == -torch.inf, -torch.inf)
 
 
-def _fit_temperature(logs: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
-    """Temperature and loss of each replica [R], by golden section search: the loss has a single minimum."""
+def _loss(logs: Tensor, position: Tensor, truth: Tensor, usual: Tensor | None) -> Tensor:
+    """Negative log-likelihood [R] of true labels at a log-temperature [R], and what departing from the usual costs.
+
+    Args:
+        logs: [R, nodes, states].
+        position: [R].
+        truth: [R, nodes].
+        usual: [R], the log-temperature that is preferred with caution; None for 0 without.
+    """
     places = truth.clamp_min(0)[..., None]
     counted = (truth >= 0) & logs.gather(-1, places)[..., 0].isfinite()
+    found = (logs / position.exp()[:, None, None]).log_softmax(-1).gather(-1, places)[..., 0]
+    away = position if usual is None else position - usual
+    worth = 1.0 if usual is None else torch.where(away < 0, CAUTION, 1.0)
+    return worth * away.square() / 2 - found.masked_fill(~counted, 0.0).sum(-1)
+
+
+def _fit_temperature(logs: Tensor, truth: Tensor, usual: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Temperature and loss of each replica [R], by golden section search: the loss has a single minimum."""
 
     def loss(position: Tensor) -> Tensor:
-        found = (logs / position.exp()[:, None, None]).log_softmax(-1).gather(-1, places)[..., 0]
-        return position.square() / 2 - found.masked_fill(~counted, 0.0).sum(-1)
+        return _loss(logs, position, truth, usual)
 
     low, high = (logs.new_full((len(logs),), math.log(bound)) for bound in (COLDEST, HOTTEST))
     left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)

@@ -1,6 +1,7 @@
 """The Structured Proxy Network: two networks trained apart, and one field that makes their labels agree."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ from accord.methods._networks import PairModel, build_networks
 from accord.methods._recipe import SPNRecipe
 from accord.methods._refinement import refine
 from accord.methods._stage import train_stage
-from accord.methods._validated import KEYS, measure, unseen_states
+from accord.methods._validated import KEYS, measure, times_denser, unseen_states
 
 
 class ProxyModel(PairModel):
@@ -117,20 +118,27 @@ class StructuredProxyNetwork(Method):
         model.validated = unseen_states(run.train, shape.num_states)
         with determinism(recipe.training.deterministic), kept_memory(model.device):
             held_out = GraphBatch.collate(run.validation).to(model.device, torch.float32)
-            model.chosen = self._choose(model, held_out, own, self._shrinkage(run, own, model.device))
+            model.chosen = self._choose(model, held_out, own, self._shrinkage(run, own, model.device), run)
         if recipe.refinement is not None:
             refine(model, recipe, self.level, run, replicas)
         with determinism(recipe.training.deterministic), kept_memory(model.device):
-            model.validated = measure(model, run, own, self.level)
+            weight = model.chosen.node_weight if recipe.rule == "careful" else None
+            model.validated = measure(model, run, own, self.level, weight)
         return model
 
     def _choose(
-        self, model: ProxyModel, held_out: GraphBatch, replicas: Replicas, shrinkage: Shrinkage | None
+        self,
+        model: ProxyModel,
+        held_out: GraphBatch,
+        replicas: Replicas,
+        shrinkage: Shrinkage | None,
+        run: TrainingRun,
     ) -> FieldChoice:
         """The combination for the validation graphs, by the recipe's selection and rule."""
         assert held_out.y is not None  # the trainer has refused graphs without labels
         recipe, targets = self.recipe, replicas.targets(held_out.y)
-        by_grid = choose_carefully if recipe.rule == "careful" else choose_combination
+        careful = partial(choose_carefully, denser=times_denser(run))
+        by_grid = careful if recipe.rule == "careful" else choose_combination
         choose = by_grid if recipe.selection == "grid" else fit_combination
         return choose(
             *model.logits(held_out), targets, held_out.topology, self.level, recipe.grid, recipe.damping, shrinkage

@@ -23,6 +23,8 @@ from accord.learning import Replicas, TrainingRun
 if TYPE_CHECKING:
     from accord.methods._model import FieldModel
 
+ABOUT_ONE = 1.25  # times as dense: less is no reason for care
+MOST_TIMES = 4.0  # beyond it the guard would forbid everything
 PORTION_EDGES = 2**16  # solved at once where there are many graphs
 KEYS = (
     "unseen",
@@ -99,7 +101,9 @@ def unseen_states(train: Sequence[Data], num_states: int) -> Validated:
 
 
 @torch.no_grad()
-def measure(model: "FieldModel", run: TrainingRun, replicas: Replicas, level: str) -> Validated:
+def measure(
+    model: "FieldModel", run: TrainingRun, replicas: Replicas, level: str, node_weight: Tensor | None = None
+) -> Validated:
     """What the validation graphs of a run say about a trained model whose choice is made.
 
     Args:
@@ -107,19 +111,29 @@ def measure(model: "FieldModel", run: TrainingRun, replicas: Replicas, level: st
         run: training and validation graphs.
         replicas: seeds and tasks.
         level: at which the model is compared with the most frequent training label.
+        node_weight: [R], of the node network in the field. If given, probabilities are calibrated with caution: few
+            labels do not make them certain, and where training graphs are denser than validation graphs, they have to
+            hold for such graphs too.
     """
+    denser = 1.0 if node_weight is None else times_denser(run)
     found: list[tuple[Tensor, ...]] = []
     for graphs in _portions(run.validation):
         batch = GraphBatch.collate(graphs).to(model.device, torch.float32)
         solved = model.field(batch)
         beliefs = model.beliefs_of(solved, "sum")
-        parts = (model.labels_of(solved), beliefs.node, evidence_of(beliefs), model.node_logits(batch).argmax(-1))
+        alone = model.node_logits(batch).argmax(-1)
+        # Edges that count more often have about the effect of more edges.
+        stressed = (
+            beliefs if denser == 1 else model.beliefs_of(solved.with_potentials(edge=solved.edge * denser), "sum")
+        )
+        parts = (model.labels_of(solved), beliefs.node, evidence_of(beliefs), alone, stressed.node)
         found.append(tuple(part.cpu() for part in parts))
-    labels, logs, evidence, alone = (torch.cat(part, 1) for part in zip(*found, strict=True))
+    labels, logs, evidence, alone, then = (torch.cat(part, 1) for part in zip(*found, strict=True))
     whole, train = GraphBatch.collate(run.validation), GraphBatch.collate(run.train)
     assert whole.y is not None and train.y is not None  # the trainer has refused graphs without labels
     targets, known = (replicas.targets(y)[: len(labels)].cpu() for y in (whole.y, train.y))
-    share, temperature = fit_calibration(logs, evidence, targets)
+    weight = None if node_weight is None else node_weight.cpu()
+    share, temperature = fit_calibration(logs, evidence, targets, weight, None if denser == 1 else then)
     probabilities = calibrate(logs, evidence, share, temperature)
     sure = probabilities.gather(-1, labels[..., None])[..., 0]
     topology = whole.to(torch.device("cpu"), torch.float32).topology
@@ -134,6 +148,19 @@ def measure(model: "FieldModel", run: TrainingRun, replicas: Replicas, level: st
         ],
         _beats_majority(labels, probabilities, targets, known, topology, level),
     )
+
+
+def times_denser(run: TrainingRun) -> float:
+    """How many times as many edges for each node training graphs have as validation graphs; 1 where it is about one.
+
+    New graphs may be as dense as the training graphs. The parts of one graph that is split unevenly differ so.
+    """
+    train, validation = (
+        sum(graph.num_edges for graph in graphs) / max(sum(int(graph.num_nodes or 0) for graph in graphs), 1)
+        for graphs in (run.train, run.validation)
+    )
+    times = train / validation if validation else 1.0
+    return min(times, MOST_TIMES) if times > ABOUT_ONE else 1.0
 
 
 def _portions(graphs: Sequence[Data]) -> Iterator[list[Data]]:

@@ -57,3 +57,31 @@ def test_replicas_are_calibrated_one_by_one():
     hot = torch.cat([(logs * 3).log_softmax(-1), logs, (logs / 3).log_softmax(-1)])
     _, found = fit_calibration(hot, hot, truth)
     assert [math.log(value) for value in found.tolist()] == pytest.approx([math.log(3), 0, -math.log(3)], abs=0.1)
+
+
+def test_few_labels_do_not_make_probabilities_certain():
+    """Thirty labels that happen to be right say little; three thousand that are right more often than expected do."""
+    logs, truth = drawn()
+    dull = (logs / 2).log_softmax(-1)
+    lucky = (dull[0].argmax(-1) == truth[0]).nonzero().flatten()[:30]
+    weight = torch.ones(1)
+    _, eager = fit_calibration(dull[:, lucky], dull[:, lucky], truth[:, lucky])
+    _, cautious = fit_calibration(dull[:, lucky], dull[:, lucky], truth[:, lucky], weight)
+    assert float(eager) < 0.5 < 0.6 < float(cautious) < 1
+    _, shown = fit_calibration(dull, dull, truth, weight)
+    assert float(shown) == pytest.approx(0.5, rel=0.1)
+    halved = dull * 0.5  # as a field holds them if the node network weighs half
+    _, found = fit_calibration(halved[:, lucky], halved[:, lucky], truth[:, lucky], torch.tensor([0.5]))
+    assert float(found) == pytest.approx(float(cautious) / 2, rel=0.02)
+
+
+def test_beliefs_that_fail_on_denser_graphs_are_left_to_the_evidence():
+    evidence, truth = drawn()
+    better = 1.5 * torch.nn.functional.one_hot(truth, STATES) + evidence
+    beliefs = better.log_softmax(-1)
+    collapsed = torch.tensor([9.0, 0.0, 0.0]).expand_as(beliefs).log_softmax(-1)
+    weight = torch.ones(1)
+    assert float(fit_calibration(beliefs, evidence, truth, weight)[0]) == 0
+    assert float(fit_calibration(beliefs, evidence, truth, weight, beliefs)[0]) == 0
+    share, temperature = fit_calibration(beliefs, evidence, truth, weight, collapsed)
+    assert float(share) == 1 and float(temperature) == pytest.approx(1, rel=0.1)

@@ -3,7 +3,8 @@
 The search starts from a few candidates spread over the grid and moves to better neighbours. Validation data are a
 sample: the node network alone is kept unless the best candidate beats it by more than noise explains, at the level, in
 node accuracy or in the likelihood of the labels, by standard errors of their difference, paired over graphs. Among
-equal scores the likelihood decides, then the fewer changes.
+equal scores the likelihood decides, then the fewer changes. A field that fits one density of edges may fail at another:
+where new graphs may be denser, candidates that would do harm there are left out.
 """
 
 from dataclasses import dataclass
@@ -66,8 +67,12 @@ def choose_carefully(
     grid: CombinationGrid,
     damping: float,
     shrinkage: Shrinkage | None = None,
+    denser: float = 1.0,
 ) -> FieldChoice:
-    """A candidate of the grid, or the node network alone, for each replica. Arguments: `choose_combination`."""
+    """A candidate of the grid, or the node network alone, for each replica.
+
+    Arguments are those of `choose_combination`, and `denser`: how many times as many edges new graphs may have.
+    """
     search = _Search(node, edge, targets, topology, level, damping, shrinkage)
     axes = _axes(grid)
     replicas = node.shape[0]
@@ -89,6 +94,8 @@ def choose_carefully(
         for points, new in zip(tried, padded, strict=True):
             points += new
         solved = solved.and_more(search.solve(_rows(axes, grid, padded, node)))
+    if denser > 1:
+        search.leave_out_harmful(solved, denser)
     winner = torch.tensor([search.pick(solved, replica) for replica in range(replicas)], device=node.device)
     score = solved.score.gather(0, winner[None])[0]
     return FieldChoice.from_rows(solved.rows[winner, torch.arange(replicas)], score.to(node.dtype), shrinkage)
@@ -144,6 +151,29 @@ class _Search:
             self._units(labels, logs),
         )
 
+    def leave_out_harmful(self, solved: _Solved, denser: float) -> None:
+        """Rank last what makes more nodes wrong than the node network alone, beyond noise, with edges counted so often.
+
+        Edges that count more often have about the effect of more edges.
+        """
+        known, weight = (self.targets >= 0).double(), self.weight[1]
+        alone = self._right(self.alone, known)
+        better = (solved.rank > solved.rank[0]).any(1).nonzero().flatten().tolist()
+        for place in better:
+            row = solved.rows[place]
+            choice = FieldChoice.from_rows(row, row.new_zeros(len(row)), self.shrinkage)
+            field = choice.field(self.node, self.edge, self.topology)
+            labels = self._labels(choice, field.with_potentials(edge=field.edge * denser))
+            gain = self._right(labels, known) - alone
+            mean = gain.sum(-1) / weight.sum(-1)
+            error = (gain - mean[:, None] * weight).square().sum(-1).sqrt() / weight.sum(-1)
+            solved.rank[place, mean < -SIGMAS * error] = -torch.inf
+
+    def _right(self, labels: Tensor, known: Tensor) -> Tensor:
+        """How many nodes are right [..., R, units]."""
+        right = (labels == self.targets) * known
+        return self._per_graph(right) if self.by_graph else right
+
     def _labels(self, choice: FieldChoice, field: PairwiseField) -> Tensor:
         """Joint labels [candidates, R, nodes]; on forests the best state by exact max-marginals, which is faster."""
         if field.peeling.is_forest:
@@ -153,8 +183,7 @@ class _Search:
     def _units(self, labels: Tensor, logs: Tensor | None) -> Tensor:
         """What is right on each unit [2, candidates, R, units], at the level and in nodes; sums of it are scores."""
         known = (self.targets >= 0).double()
-        right = (labels == self.targets) * known
-        nodes = self._per_graph(right) if self.by_graph else right
+        nodes = self._right(labels, known)
         if self.level == "likelihood":
             assert logs is not None
             own = logs.gather(-1, self.targets.clamp_min(0).expand_as(labels)[..., None])[..., 0]

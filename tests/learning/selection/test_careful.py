@@ -113,3 +113,21 @@ def test_choices_saved_before_shrinkage_have_none():
     config = FieldChoice.default(GRID.candidates()[0], 2).to_config()
     old = {name: values for name, values in config.items() if not name.endswith("shrinkage")}
     assert FieldChoice.from_config(old).to_config() == config
+
+
+def test_a_field_that_fails_with_more_edges_is_not_chosen_where_graphs_may_be_denser():
+    """Equal labels on a grid: strong edges help, and twice as strong ones make every label the same."""
+    generator = torch.Generator().manual_seed(0)
+    size = 30
+    places = torch.arange(size * size).view(size, size)
+    y = (places // size >= 20).long().flatten()  # a third of the nodes has the other label
+    node = 0.8 * torch.nn.functional.one_hot(y, 2) + 0.5 * torch.randn(size * size, 2, generator=generator)
+    across = torch.stack([places[:, :-1].flatten(), places[:, 1:].flatten()])
+    down = torch.stack([places[:-1].flatten(), places[1:].flatten()])
+    graphs = topology(torch.cat([across, down], 1), size * size)
+    edge = torch.tensor([[2.0, 0.0], [0.0, 0.0]]).expand(1, graphs.num_edges, 2, 2)  # favours label 0
+    grid = CombinationGrid(sharpness=(0.2, 0.0), power=(0.0,), node_weight=(1.0,))
+    data = (node[None].float(), edge, y[None], graphs, "node", grid, 0.5)
+    usual, denser = choose_carefully(*data), choose_carefully(*data, denser=4.0)
+    assert (float(usual.sharpness), float(denser.sharpness)) == (pytest.approx(0.2), 0.0)
+    assert float(denser.score) < float(usual.score)

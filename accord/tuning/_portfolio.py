@@ -197,12 +197,16 @@ def _train_edges(
     """Edge networks in order of validation loss; the first encoder decides whether directions are read."""
     found: list[tuple[SPNRecipe, TrainedPart]] = []
     symmetric: Sequence[bool] = portfolio.symmetric
-    for candidate in portfolio.edges:
+    candidates, training = portfolio.edges, recipe.training
+    if not any(graph.num_edges for graph in stages.run.train):  # there is nothing to learn, nor to choose by
+        candidates, training = candidates[:1], replace(training, max_epochs=min(1, training.max_epochs))
+    for candidate in candidates:
         for choice in symmetric:
             scorer = replace(recipe.scorer, symmetric=choice)
             tried = replace(recipe, edge_encoder=candidate.encoder, edge=candidate.options, scorer=scorer)
             name = f"edge-{tried.edge_encoder.kind}" + ("" if choice else "-directed")
-            found.append((tried, train_edge_part(tried, stages.next(name), shape, replicas)))
+            part = train_edge_part(replace(tried, training=training), stages.next(name), shape, replicas)
+            found.append((tried, part))
         found.sort(key=lambda one: float(one[1].loss.nanmean()) if bool(one[1].loss.isfinite().any()) else torch.inf)
         symmetric = (found[0][0].scorer.symmetric,)
     return found

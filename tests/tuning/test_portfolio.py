@@ -45,6 +45,16 @@ def test_the_direction_of_edges_is_read_where_it_tells_something():
     assert chosen.score(test) > blind.score(test) + 0.1
 
 
+def test_graphs_without_edges_train_no_edge_network_for_long():
+    graphs = [Data(x=g.x, y=g.y, edge_index=torch.zeros(2, 0, dtype=torch.long)) for g in chains(30, 0)]
+    model = accord.NodeClassifier(max_epochs=20, accelerator="cpu").fit(graphs[:20], graphs[20:])
+    (edge,) = [row for row in model.candidates_ if row["network"] == "edge"]
+    others = [row["seconds"] for row in model.candidates_ if row["network"] == "node"]
+    assert edge["seconds"] < sum(others) / 2
+    assert model.choice_["sharpness"] == [0.0] and model.recipe_.training.max_epochs == 20
+    assert model.score(graphs[20:]) > 0.7
+
+
 def test_a_saved_default_model_loads_and_says_what_was_chosen(tmp_path):
     train, val = chains(12, 0), chains(8, 1)
     model = accord.NodeClassifier(max_epochs=4, accelerator="cpu").fit(train, val)

@@ -1,4 +1,4 @@
-"""Tasks that nobody tuned for: single graphs split into parts or ego networks, chains, and shifted domains."""
+"""Tasks that nobody tuned for: graphs split into parts or ego networks, chains, shifted domains, and made sets."""
 
 import csv
 import gzip
@@ -15,6 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
+from accord.bench.defaults._made import MADE
 from accord.datasets import find_file, load_benchmark, make_digits
 from accord.datasets._sparse import dense_rows
 from accord.errors import DataNotFoundError, OptionError
@@ -118,6 +119,10 @@ def _citation_domains(name: str, seed: int) -> Task:
 def _digits(name: str, seed: int) -> Task:
     made = make_digits(200, 100, 200, seed)
     return Task(name, (made.train, made.val, made.test), made.num_states)
+
+
+def _made(name: str, seed: int) -> Task:
+    return Task(name, *MADE[name](seed))
 
 
 def _citation(name: str, seed: int) -> Task:
@@ -231,5 +236,6 @@ TASKS: dict[str, Callable[[str, int], Task]] = {
     "words": _words,
     "citation-domains": _citation_domains,
     "digits": _digits,
+    **dict.fromkeys(MADE, _made),
     **{name: _citation for name in ("cora*", "citeseer*", "pubmed*")},
 }

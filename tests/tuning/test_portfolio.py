@@ -149,3 +149,13 @@ def test_the_recipe_of_the_winner_trains_the_same_model():
     again = accord.NodeClassifier(recipe=model.recipe_, accelerator="cpu").fit(train, val)
     for graph in val:
         torch.testing.assert_close(again.predict_proba(graph), model.predict_proba(graph), rtol=1e-3, atol=1e-4)
+
+
+def test_few_labels_try_a_smaller_network():
+    many = chains(40, 0)
+    (few,) = (one.encoder for one in node_candidates(many[:10]) if one.encoder.kind == "gcn")
+    (usual,) = (one.encoder for one in node_candidates(many) if one.encoder.kind == "gcn")
+    assert not few.skip and few.hidden < usual.hidden and usual.skip
+    for graph in many:
+        graph.y = torch.where(torch.arange(graph.num_nodes) < 2, graph.y, -1)  # labels that are missing do not count
+    assert node_candidates(many) == node_candidates(many[:10])

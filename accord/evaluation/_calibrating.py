@@ -41,7 +41,8 @@ def fit_calibration(
         evidence: [R, nodes, states], log-probabilities of each node by itself.
         truth: [R, nodes], -1 where a label is missing; broadcasts.
         node_weight: [R], by which the node network's log-probabilities were multiplied in the evidence. If given, this
-            is the temperature that is preferred, and a lower one has to be shown by more labels (`CAUTION`).
+            is the temperature that is preferred, a lower one has to be shown by more labels (`CAUTION`), and the
+            largest share wins whose likelihood is within a standard error of the best.
         if_denser: [R, nodes, states], marginals as they would be if nodes had more neighbours. If given, beliefs count
             only as far as true labels would still be as likely by them as by the evidence alone.
     """
@@ -56,10 +57,16 @@ def fit_calibration(
     temperatures, losses = (torch.stack(values) for values in zip(*fits, strict=True))
     if if_denser is not None:
         denser = if_denser[:, labelled].double()
-        mixtures = [_mixed(denser, other, own.new_tensor([share])) for share in SHARES]
-        then = torch.stack([_loss(*one, truth, usual) for one in zip(mixtures, temperatures.log(), strict=True)])
+        then_mixed = [_mixed(denser, other, own.new_tensor([share])) for share in SHARES]
+        then = torch.stack([_loss(*one, truth, usual) for one in zip(then_mixed, temperatures.log(), strict=True)])
         losses = losses.masked_fill(then > then[-1], torch.inf)  # the last share is 1: the evidence alone
     best = losses.argmin(0)
+    if node_weight is not None:
+        each = torch.stack([_surprise(*one, truth) for one in zip(mixtures, temperatures.log(), strict=True)])
+        more = each - each.gather(0, best[None, :, None].expand(1, *truth.shape))  # [shares, R, nodes]
+        error = (more - more.mean(-1, keepdim=True)).square().sum(-1).sqrt()
+        near = (more.sum(-1) <= error) & losses.isfinite()
+        best = (near * torch.arange(1, 1 + len(SHARES), device=near.device)[:, None]).argmax(0)  # the largest share
     chosen = temperatures.gather(0, best[None])[0].to(log_beliefs.dtype)
     return torch.tensor(SHARES, dtype=log_beliefs.dtype, device=best.device)[best], chosen
 
@@ -95,12 +102,17 @@ def _loss(logs: Tensor, position: Tensor, truth: Tensor, usual: Tensor | None) -
         truth: [R, nodes].
         usual: [R], the log-temperature that is preferred with caution; None for 0 without.
     """
+    away = position if usual is None else position - usual
+    worth = 1.0 if usual is None else torch.where(away < 0, CAUTION, 1.0)
+    return worth * away.square() / 2 + _surprise(logs, position, truth).sum(-1)
+
+
+def _surprise(logs: Tensor, position: Tensor, truth: Tensor) -> Tensor:
+    """Negative log-likelihood [R, nodes] of each label; 0 where there is none, or one held to be impossible."""
     places = truth.clamp_min(0)[..., None]
     counted = (truth >= 0) & logs.gather(-1, places)[..., 0].isfinite()
     found = (logs / position.exp()[:, None, None]).log_softmax(-1).gather(-1, places)[..., 0]
-    away = position if usual is None else position - usual
-    worth = 1.0 if usual is None else torch.where(away < 0, CAUTION, 1.0)
-    return worth * away.square() / 2 - found.masked_fill(~counted, 0.0).sum(-1)
+    return -found.masked_fill(~counted, 0.0)
 
 
 def _fit_temperature(logs: Tensor, truth: Tensor, usual: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -85,3 +85,18 @@ def test_beliefs_that_fail_on_denser_graphs_are_left_to_the_evidence():
     assert float(fit_calibration(beliefs, evidence, truth, weight, beliefs)[0]) == 0
     share, temperature = fit_calibration(beliefs, evidence, truth, weight, collapsed)
     assert float(share) == 1 and float(temperature) == pytest.approx(1, rel=0.1)
+
+
+def test_beliefs_replace_the_evidence_only_where_labels_show_that_they_are_better():
+    """The same beliefs, a little better than the evidence: forty labels do not show it, four thousand do."""
+    evidence, truth = drawn()
+    generator = torch.Generator().manual_seed(1)
+    told = 0.2 * torch.nn.functional.one_hot(truth, STATES) + 0.4 * torch.randn(1, NODES, STATES, generator=generator)
+    beliefs = (evidence + told).log_softmax(-1)
+    weight = torch.ones(1)
+    few = slice(0, 40)
+    assert float(fit_calibration(beliefs[:, few], evidence[:, few], truth[:, few])[0]) < 1
+    assert float(fit_calibration(beliefs[:, few], evidence[:, few], truth[:, few], weight)[0]) == 1
+    assert float(fit_calibration(beliefs, evidence, truth, weight)[0]) < 0.9
+    same, _ = fit_calibration(evidence, evidence, truth, weight)
+    assert float(same) == 1

@@ -21,6 +21,7 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of the node evidence
 MOST_NODES = 10_000  # labelled ones that are used; more do not change two numbers
 CAUTION = 25.0  # labels that a preference against more certainty is worth: few labels sharpen little, hundreds decide
+SIGMAS = 2.0  # standard errors by which beliefs must be likelier than the evidence, as for the choice of a field
 LEAST_LOG = -1e4  # stands for -inf, so that a share of 0 leaves it out
 
 
@@ -42,7 +43,7 @@ def fit_calibration(
         truth: [R, nodes], -1 where a label is missing; broadcasts.
         node_weight: [R], by which the node network's log-probabilities were multiplied in the evidence. If given, this
             is the temperature that is preferred, a lower one has to be shown by more labels (`CAUTION`), and the
-            largest share wins whose likelihood is within a standard error of the best.
+            largest share wins whose likelihood is within noise of the best (`SIGMAS`).
         if_denser: [R, nodes, states], marginals as they would be if nodes had more neighbours. If given, beliefs count
             only as far as true labels would still be as likely by them as by the evidence alone.
     """
@@ -65,7 +66,7 @@ def fit_calibration(
         each = torch.stack([_surprise(*one, truth) for one in zip(mixtures, temperatures.log(), strict=True)])
         more = each - each.gather(0, best[None, :, None].expand(1, *truth.shape))  # [shares, R, nodes]
         error = (more - more.mean(-1, keepdim=True)).square().sum(-1).sqrt()
-        near = (more.sum(-1) <= error) & losses.isfinite()
+        near = (more.sum(-1) <= SIGMAS * error) & losses.isfinite()
         best = (near * torch.arange(1, 1 + len(SHARES), device=near.device)[:, None]).argmax(0)  # the largest share
     chosen = temperatures.gather(0, best[None])[0].to(log_beliefs.dtype)
     return torch.tensor(SHARES, dtype=log_beliefs.dtype, device=best.device)[best], chosen

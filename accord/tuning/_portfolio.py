@@ -122,7 +122,8 @@ def fit_portfolio(
     _, model, winner = next(one for one in pairs if one[0] >= best - standard_error(best, run, level))
     if winner.refinement is not None:
         refine(model, winner, level, run, replicas)
-        model.validated = measure(model, run, replicas.pooled(method.ensemble), level)
+        weight = model.chosen.node_weight if winner.rule == "careful" else None
+        model.validated = measure(model, run, replicas.pooled(method.ensemble), level, weight)
     return Fitted(model, winner, table, run, shape)
 
 

@@ -78,9 +78,9 @@ def test_without_the_proxy_the_game_starts_from_untrained_networks():
 def test_choices_after_training_are_deterministic_if_asked_for(method, monkeypatch):
     seen = []
 
-    def noted(*given, wrapped):
+    def noted(*given, wrapped, **named):
         seen.append(torch.are_deterministic_algorithms_enabled())
-        return wrapped(*given)
+        return wrapped(*given, **named)
 
     module = import_module(f"accord.methods.{MODULES[method]}")
     name = "choose_carefully" if method == "spn" else "rank"

@@ -19,7 +19,7 @@ UNLABELLED = [Data(x=graph.x, edge_index=graph.edge_index) for graph in MORE]
 
 
 def model(**changes):
-    options = {"encoder": MLP(hidden=8), "edge_encoder": MLP(hidden=8), "max_epochs": 8, "accelerator": "cpu"}
+    options = {"encoder": MLP(hidden=8), "edge_encoder": MLP(hidden=8), "max_epochs": 24, "accelerator": "cpu"}
     return NodeClassifier(**{**options, **changes})
 
 

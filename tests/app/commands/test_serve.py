@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -20,17 +19,12 @@ ASKED = {"graphs": [{"graph": {"id": "test-0"}}]}
 
 
 @pytest.fixture(scope="module")
-def server(trained, data_folder):
+def server(trained, data_folder, tmp_path_factory):
     options = ("--data", data_folder, "--max-megabytes", "2", "--max-seconds", "30", "--max-waiting", "4")
-    before = folders()
-    with Server(trained, *options) as running:
-        running.before = before
+    place = tmp_path_factory.mktemp("private")  # tests beside this one start servers too
+    with Server(trained, *options, env={"TMPDIR": str(place)}) as running:
+        running.place = place
         yield running
-
-
-def folders():
-    """Private folders of servers."""
-    return set(Path(tempfile.gettempdir()).glob("accord-serve-*"))
 
 
 def workers_of(pid):
@@ -143,7 +137,7 @@ def test_missing_packages_are_named(trained, monkeypatch):
 def test_a_killed_server_leaves_nothing_behind(server):
     """The last test: it ends the server."""
     (worker,) = workers_of(server.process.pid)
-    (folder,) = set(folders()) - server.before
+    (folder,) = server.place.glob("accord-serve-*")
     server.process.send_signal(signal.SIGKILL)
     server.process.wait()
     for _ in range(100):

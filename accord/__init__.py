@@ -9,11 +9,29 @@ if TYPE_CHECKING:
     from accord.datasets import load_benchmark
     from accord.estimator import NodeClassifier
     from accord.field import PairwiseField
+    from accord.field.factors import (
+        AndFactors,
+        AtMostOneFactors,
+        AutomatonFactors,
+        FactorField,
+        OrFactors,
+        ParityFactors,
+        PottsFactors,
+        TableFactors,
+    )
     from accord.inference import enumerate_beliefs, maximise, propagate
 
 __all__ = [
+    "AndFactors",
+    "AtMostOneFactors",
+    "AutomatonFactors",
+    "FactorField",
     "NodeClassifier",
+    "OrFactors",
     "PairwiseField",
+    "ParityFactors",
+    "PottsFactors",
+    "TableFactors",
     "__version__",
     "enumerate_beliefs",
     "load_benchmark",
@@ -23,8 +41,16 @@ __all__ = [
 
 # Loaded when first asked for: torch, PyG and scikit-learn take seconds that `accord --help` need not wait for.
 _HOMES = {
+    "AndFactors": "accord.field.factors",
+    "AtMostOneFactors": "accord.field.factors",
+    "AutomatonFactors": "accord.field.factors",
+    "FactorField": "accord.field.factors",
     "NodeClassifier": "accord.estimator",
+    "OrFactors": "accord.field.factors",
     "PairwiseField": "accord.field",
+    "ParityFactors": "accord.field.factors",
+    "PottsFactors": "accord.field.factors",
+    "TableFactors": "accord.field.factors",
     "enumerate_beliefs": "accord.inference",
     "load_benchmark": "accord.datasets",
     "maximise": "accord.inference",

@@ -18,10 +18,8 @@ LARGEST_POTENTIAL = {dtype: torch.finfo(dtype).max / 2**20 for dtype in POTENTIA
 
 def check_forms(node: object, edge: object, where: str) -> None:
     """Refuse potentials that are not float tensors, or whose shapes do not fit together."""
-    node = _check_form(node, "node", "nodes, states", where)
+    node = check_node_form(node, where)
     edge = _check_form(edge, "edge", "edges, states, states", where)
-    if node.shape[-1] < 1:
-        raise FieldError(f"{where}: node potentials have no states. Give each node at least one.")
     if edge.shape[-2:] != (node.shape[-1],) * 2:
         raise FieldError(
             f"{where}: edge potentials have {list(edge.shape[-2:])} states but node potentials have "
@@ -52,30 +50,62 @@ def _check_form(values: object, name: str, axes: str, where: str) -> Tensor:
 
 def check_potentials(node: Tensor, edge: Tensor, where: str) -> None:
     """Refuse potentials that hold NaN, +inf, or numbers so large that sums of them overflow."""
-    for name, given in (("node", node), ("edge", edge)):
-        if not given.numel():
-            continue
-        values = dense(given)
-        limit = LARGEST_POTENTIAL[values.dtype]
-        low, high = torch.stack(values.aminmax()).tolist()  # both NaN where there is one
-        if -limit <= low and high <= limit:
-            continue
-        bad = ~(values <= limit) | ((values < -limit) & (values > -torch.inf))
-        if bool(bad.any()):
-            first = bad.nonzero()[0].tolist()
-            number = float(values[tuple(first)])
-            many = int(bad.sum()) * (given.numel() // values.numel())
-            kind = "NaN" if math.isnan(number) else f"{number:+.3g}"
-            found = f"{where}: {name} potentials hold {kind} ({many} bad entries, the first at {first}). "
-            if math.isfinite(number):
-                raise FieldError(
-                    f"{found}Sums of numbers beyond {limit:.1g} overflow {values.dtype}. "
-                    "Use -inf for what is forbidden."
-                )
+    check_numbers_of("node potentials", node, where)
+    check_numbers_of("edge potentials", edge, where)
+
+
+def check_numbers_of(name: str, given: Tensor, where: str) -> None:
+    """Refuse log-potentials that hold NaN, +inf, or numbers so large that sums of them overflow."""
+    if not given.numel():
+        return
+    values = dense(given)
+    limit = LARGEST_POTENTIAL[values.dtype]
+    low, high = torch.stack(values.aminmax()).tolist()  # both NaN where there is one
+    if -limit <= low and high <= limit:
+        return
+    bad = ~(values <= limit) | ((values < -limit) & (values > -torch.inf))
+    if bool(bad.any()):
+        first = bad.nonzero()[0].tolist()
+        number = float(values[tuple(first)])
+        many = int(bad.sum()) * (given.numel() // values.numel())
+        kind = "NaN" if math.isnan(number) else f"{number:+.3g}"
+        found = f"{where}: {name} hold {kind} ({many} bad entries, the first at {first}). "
+        if math.isfinite(number):
             raise FieldError(
-                f"{found}Log-potentials must be finite, or -inf for what is forbidden; look for 0/0, log of a negative "
-                "number or an overflow where they were computed."
+                f"{found}Sums of numbers beyond {limit:.1g} overflow {values.dtype}. Use -inf for what is forbidden."
             )
+        raise FieldError(
+            f"{found}Log-potentials must be finite, or -inf for what is forbidden; look for 0/0, log of a negative "
+            "number or an overflow where they were computed."
+        )
+
+
+def check_node_form(node: object, where: str) -> Tensor:
+    """Return node potentials [..., nodes, states] if they are floats with at least one state."""
+    tensor = _check_form(node, "node", "nodes, states", where)
+    if tensor.shape[-1] < 1:
+        raise FieldError(f"{where}: node potentials have no states. Give each node at least one.")
+    return tensor
+
+
+def check_state_counts(counts: object, node: Tensor, where: str) -> tuple[Tensor, Tensor]:
+    """How many states each node has [nodes], and its potentials with -inf beyond them."""
+    if counts is None:
+        return torch.full((node.shape[-2],), node.shape[-1], device=node.device), node
+    states = check_integer(counts, "num_states", where)
+    check_same_device(where, node=node, num_states=states)
+    if states.shape != (node.shape[-2],):
+        raise FieldError(
+            f"{where}: num_states has shape {list(states.shape)}, but one count for each of {node.shape[-2]} nodes is "
+            "needed."
+        )
+    if states.numel() and (int(states.min()) < 1 or int(states.max()) > node.shape[-1]):
+        raise FieldError(
+            f"{where}: num_states runs from {int(states.min())} to {int(states.max())}, but nodes have 1 to "
+            f"{node.shape[-1]} states, as many as their potentials."
+        )
+    beyond = torch.arange(node.shape[-1], device=node.device) >= states[:, None]
+    return states, node.masked_fill(beyond, -torch.inf) if bool(beyond.any()) else node
 
 
 def check_edges_once(edge_index: Tensor, graph: Tensor, where: str) -> None:

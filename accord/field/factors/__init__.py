@@ -1,0 +1,24 @@
+"""Fields with factors over any few variables: tables, and rules that automata read."""
+
+from accord.field.factors._field import FactorField
+from accord.field.factors._flat import FlatField, TableBlock, flatten, table_blocks
+from accord.field.factors._groups import AutomatonFactors, FactorGroup, TableFactors
+from accord.field.factors._rules import AndFactors, AtMostOneFactors, OrFactors, ParityFactors, PottsFactors
+from accord.field.factors._tables import tabulate
+
+__all__ = [
+    "AndFactors",
+    "AtMostOneFactors",
+    "AutomatonFactors",
+    "FactorField",
+    "FactorGroup",
+    "FlatField",
+    "OrFactors",
+    "ParityFactors",
+    "PottsFactors",
+    "TableBlock",
+    "TableFactors",
+    "flatten",
+    "table_blocks",
+    "tabulate",
+]

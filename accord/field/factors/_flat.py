@@ -1,0 +1,145 @@
+"""A field as plain arrays without padding, for compiled code: each variable has its own states, each factor its table.
+
+A table is stored by rows: the state of the factor's last variable changes fastest. Factors come block by block (see
+`table_blocks`), in the order of the groups.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from accord.field._field import PairwiseField
+from accord.field.factors._field import FactorField
+from accord.field.factors._groups import TableFactors
+from accord.field.factors._tables import tabulate
+
+
+@dataclass(frozen=True, eq=False)
+class TableBlock:
+    """Factors of a group whose variables have the same numbers of states."""
+
+    group: int
+    factors: Tensor  # [factors]: their numbers in the group
+    scope: Tensor  # [factors, order]
+    tables: Tensor  # [*replicas, tables, states, ..., states]: cut to the states that exist
+    table: Tensor  # [factors]: which table each factor has
+
+    @property
+    def order(self) -> int:
+        """How many variables each factor has."""
+        return int(self.scope.shape[1])
+
+    @property
+    def shape(self) -> torch.Size:
+        """States of each variable."""
+        return self.tables.shape[self.tables.dim() - self.order :]
+
+
+def table_blocks(field: FactorField) -> list[TableBlock]:
+    """The table factors of a field, without padding."""
+    blocks = []
+    for number, group in enumerate(field.groups):
+        if not isinstance(group, TableFactors) or not group.num_factors:
+            continue
+        counts = field.states[group.scope]
+        if bool((counts == torch.tensor(list(group.shape), device=counts.device)).all()):
+            each = torch.arange(group.num_factors, device=counts.device)
+            blocks.append(TableBlock(number, each, group.scope, group.tables, group.table_of))
+            continue
+        shapes, which = counts.unique(dim=0, return_inverse=True)
+        for row, shape in enumerate(shapes.tolist()):
+            factors = (which == row).nonzero().flatten()
+            used, table = group.table_of[factors].unique(return_inverse=True)
+            tables = group.tables.index_select(-group.order - 1, used)
+            for axis, size in enumerate(shape):
+                tables = tables.narrow(axis - group.order, 0, size)
+            blocks.append(TableBlock(number, factors, group.scope[factors], tables, table))
+    return blocks
+
+
+@dataclass(frozen=True, eq=False)
+class FlatField:
+    """States of variable v are numbered at[v] to at[v + 1] along the last axis of `unary`; all integers are int64."""
+
+    states: Tensor  # [nodes]: how many states each variable has
+    at: Tensor  # [nodes + 1]
+    unary: Tensor  # [R, states of all variables]
+    scope_at: Tensor  # [factors + 1]: the variables of factor f are scope[scope_at[f] : scope_at[f + 1]]
+    scope: Tensor  # [variables of all factors]
+    table_at: Tensor  # [factors]: where a factor's table begins along the last axis of `tables`; some share one
+    tables: Tensor  # [R or 1, entries of all tables]
+    graph: Tensor  # [nodes]: which graph a variable belongs to
+    num_graphs: int
+    num_own: int  # variables of the field itself; later ones were added to express rules as tables
+
+    @property
+    def num_nodes(self) -> int:
+        """Variables, with those that were added."""
+        return len(self.states)
+
+    @property
+    def num_factors(self) -> int:
+        """Factors, each with a table."""
+        return len(self.table_at)
+
+
+def flatten(field: PairwiseField | FactorField) -> FlatField:
+    """The field as arrays, with rules as tables (see `tabulate`). Gradients reach `unary` and `tables`."""
+    if isinstance(field, PairwiseField):
+        return _flatten_pairs(field)
+    whole = tabulate(field)
+    count = field.replicas.numel()
+    node = whole.node.expand(*field.replicas, *whole.node.shape[-2:]).reshape(count, -1)
+    exists = torch.arange(whole.num_states, device=node.device) < whole.states[:, None]
+    blocks = table_blocks(whole)
+    shared = not any(block.tables.shape[: -block.order - 1].numel() > 1 for block in blocks)
+    tables, starts, length = [], [], 0
+    for block in blocks:
+        size = block.shape.numel()
+        lead = block.tables.shape[: -block.order - 1] if shared else field.replicas
+        values = block.tables.expand(*lead, *block.tables.shape[-block.order - 1 :])
+        tables.append(values.reshape(lead.numel(), -1))
+        starts.append(length + block.table * size)
+        length += tables[-1].shape[1]
+    return FlatField(
+        states=whole.states,
+        at=_starts(whole.states),
+        unary=node[:, exists.flatten()],
+        scope_at=_starts(_joined([torch.full_like(b.factors, b.order) for b in blocks], whole.states)),
+        scope=_joined([block.scope.flatten() for block in blocks], whole.states),
+        table_at=_joined(starts, whole.states),
+        tables=_joined(tables, node.new_empty(1, 0)),
+        graph=whole.graph,
+        num_graphs=field.num_graphs,
+        num_own=field.num_nodes,
+    )
+
+
+def _flatten_pairs(field: PairwiseField) -> FlatField:
+    node, edge = field.expanded()
+    nodes, edges, states = field.num_nodes, field.num_edges, field.num_states
+    counts = torch.full((nodes,), states, device=node.device)
+    each = torch.arange(edges + 1, device=node.device)
+    return FlatField(
+        states=counts,
+        at=_starts(counts),
+        unary=node.flatten(1),
+        scope_at=2 * each,
+        scope=field.edge_index.t().flatten(),
+        table_at=states**2 * each[:-1],
+        tables=edge.flatten(1),
+        graph=field.graph,
+        num_graphs=field.num_graphs,
+        num_own=nodes,
+    )
+
+
+def _starts(sizes: Tensor) -> Tensor:
+    """Where each piece begins when pieces of these sizes follow each other, and where the last one ends."""
+    return torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+
+
+def _joined(pieces: Sequence[Tensor], empty: Tensor) -> Tensor:
+    return torch.cat(list(pieces), dim=-1) if pieces else empty[..., :0]

@@ -1,7 +1,7 @@
 """Fields with factors over any few variables: tables, and rules that automata read."""
 
 from accord.field.factors._field import FactorField
-from accord.field.factors._flat import FlatField, TableBlock, flatten, table_blocks
+from accord.field.factors._flat import FlatField, RuleBlock, TableBlock, flatten, table_blocks
 from accord.field.factors._groups import AutomatonFactors, FactorGroup, TableFactors
 from accord.field.factors._rules import AndFactors, AtMostOneFactors, OrFactors, ParityFactors, PottsFactors
 from accord.field.factors._tables import tabulate
@@ -16,6 +16,7 @@ __all__ = [
     "OrFactors",
     "ParityFactors",
     "PottsFactors",
+    "RuleBlock",
     "TableBlock",
     "TableFactors",
     "flatten",

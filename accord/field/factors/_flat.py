@@ -12,7 +12,7 @@ from torch import Tensor
 
 from accord.field._field import PairwiseField
 from accord.field.factors._field import FactorField
-from accord.field.factors._groups import TableFactors
+from accord.field.factors._groups import AutomatonFactors, TableFactors
 from accord.field.factors._tables import tabulate
 
 
@@ -60,6 +60,21 @@ def table_blocks(field: FactorField) -> list[TableBlock]:
 
 
 @dataclass(frozen=True, eq=False)
+class RuleBlock:
+    """The factors of a group of rules."""
+
+    group: int
+    scope: Tensor  # [factors, order]
+    transitions: Tensor  # [automaton states, states]: -1 forbids a label
+    final: Tensor  # [R or 1, factors or 1, automaton states]
+
+    @property
+    def order(self) -> int:
+        """How many variables each factor has."""
+        return int(self.scope.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
 class FlatField:
     """States of variable v are numbered at[v] to at[v + 1] along the last axis of `unary`; all integers are int64."""
 
@@ -73,6 +88,7 @@ class FlatField:
     graph: Tensor  # [nodes]: which graph a variable belongs to
     num_graphs: int
     num_own: int  # variables of the field itself; later ones were added to express rules as tables
+    rules: tuple[RuleBlock, ...] = ()  # those that are not expressed as tables
 
     @property
     def num_nodes(self) -> int:
@@ -85,11 +101,16 @@ class FlatField:
         return len(self.table_at)
 
 
-def flatten(field: PairwiseField | FactorField) -> FlatField:
-    """The field as arrays, with rules as tables (see `tabulate`). Gradients reach `unary` and `tables`."""
+def flatten(field: PairwiseField | FactorField, keep_rules: bool = False) -> FlatField:
+    """The field as arrays. Gradients reach `unary`, `tables` and `rules`.
+
+    Args:
+        field: the field.
+        keep_rules: keep rules as automata; otherwise they become tables with variables of their own (see `tabulate`).
+    """
     if isinstance(field, PairwiseField):
         return _flatten_pairs(field)
-    whole = tabulate(field)
+    whole = field if keep_rules else tabulate(field)
     count = field.replicas.numel()
     node = whole.node.expand(*field.replicas, *whole.node.shape[-2:]).reshape(count, -1)
     exists = torch.arange(whole.num_states, device=node.device) < whole.states[:, None]
@@ -114,7 +135,18 @@ def flatten(field: PairwiseField | FactorField) -> FlatField:
         graph=whole.graph,
         num_graphs=field.num_graphs,
         num_own=field.num_nodes,
+        rules=_rules(whole),
     )
+
+
+def _rules(field: FactorField) -> tuple[RuleBlock, ...]:
+    blocks = []
+    for number, group in enumerate(field.groups):
+        if isinstance(group, AutomatonFactors) and group.num_factors:
+            lead = field.replicas if group.replicas.numel() > 1 else torch.Size([1])
+            final = group.final.expand(*lead, *group.final.shape[-2:]).reshape(lead.numel(), *group.final.shape[-2:])
+            blocks.append(RuleBlock(number, group.scope, group.transitions, final))
+    return tuple(blocks)
 
 
 def _flatten_pairs(field: PairwiseField) -> FlatField:

@@ -1,0 +1,1 @@
+"""Propagation on fields with factors over any few variables."""

@@ -5,6 +5,7 @@ import operator
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -30,6 +31,9 @@ from accord.graphs._checks import (
     check_same_device,
 )
 from accord.graphs._peeling import Peeling, peel
+
+if TYPE_CHECKING:
+    from accord.field.factors import RaggedField
 
 
 def sum_dtype(device: torch.device) -> torch.dtype:
@@ -78,6 +82,27 @@ class PairwiseField:
         object.__setattr__(self, "graph", graph)
         object.__setattr__(self, "num_graphs", num_graphs)
         self._note_checked()
+
+    @staticmethod
+    def ragged(
+        edge_index: Tensor,
+        node: Sequence[Tensor],
+        edge: Sequence[Tensor],
+        graph: Tensor | None = None,
+        num_graphs: int | None = None,
+    ) -> "RaggedField":
+        """A field whose nodes have different numbers of states. Tables are stored as they are, never padded.
+
+        Args:
+            edge_index: [2, edges].
+            node: for each node its potentials [*replicas, states].
+            edge: for each edge its table [*replicas, states of source, states of target].
+            graph: [nodes], which graph of a batch a node belongs to; None for a single graph.
+            num_graphs: how many graphs the batch has; None counts them.
+        """
+        from accord.field.factors import RaggedField  # a kind of field with factors, which are built on this one
+
+        return RaggedField(edge_index, node, edge, graph, num_graphs)
 
     def _note_checked(self) -> None:
         self.__dict__["_checked"] = self._states()

@@ -3,6 +3,7 @@
 from accord.field.factors._field import FactorField
 from accord.field.factors._flat import FlatField, RuleBlock, TableBlock, flatten, table_blocks
 from accord.field.factors._groups import AutomatonFactors, FactorGroup, TableFactors
+from accord.field.factors._ragged import RaggedField
 from accord.field.factors._rules import AndFactors, AtMostOneFactors, OrFactors, ParityFactors, PottsFactors
 from accord.field.factors._tables import tabulate
 
@@ -16,6 +17,7 @@ __all__ = [
     "OrFactors",
     "ParityFactors",
     "PottsFactors",
+    "RaggedField",
     "RuleBlock",
     "TableBlock",
     "TableFactors",

@@ -127,8 +127,9 @@ class FactorField:
             raise type(error)(
                 f"{where}: the field's tensors were changed after it was built, and no longer fit. {error}"
             ) from error
+        fresh = self._taken(again)
         self.__dict__.clear()
-        self.__dict__.update(again.__dict__)
+        self.__dict__.update(fresh.__dict__)
 
     @property
     def num_nodes(self) -> int:
@@ -167,7 +168,11 @@ class FactorField:
             )
         groups = [g if v is None else g.with_values(v) for g, v in zip(self.groups, given, strict=True)]
         kept = self.node if node is None else node
-        return FactorField(kept, groups, self.graph, self.states, self.num_graphs)
+        return self._taken(FactorField(kept, groups, self.graph, self.states, self.num_graphs))
+
+    def _taken(self, field: "FactorField") -> "FactorField":
+        """A field with the same factors, as one of this kind."""
+        return field
 
     def to(self, target: torch.device | str | torch.dtype) -> "FactorField":
         """The same field on another device or in another precision."""
@@ -182,9 +187,9 @@ class FactorField:
             else:
                 groups.append(AutomatonFactors(group.scope.to(target), group.transitions.to(target), values))
         if isinstance(target, torch.dtype):
-            return FactorField(self.node.to(target), groups, self.graph, self.states, self.num_graphs)
+            return self._taken(FactorField(self.node.to(target), groups, self.graph, self.states, self.num_graphs))
         graph, states = self.graph.to(target), self.states.to(target)
-        return FactorField(self.node.to(target), groups, graph, states, self.num_graphs)
+        return self._taken(FactorField(self.node.to(target), groups, graph, states, self.num_graphs))
 
     def score(self, labels: Tensor) -> Tensor:
         """Unnormalised log-probability of a labelling, one for each graph: [*leading, graphs].

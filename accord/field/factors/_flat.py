@@ -88,6 +88,7 @@ class FlatField:
     graph: Tensor  # [nodes]: which graph a variable belongs to
     num_graphs: int
     num_own: int  # variables of the field itself; later ones were added to express rules as tables
+    blocks: tuple[TableBlock, ...] = ()  # the table factors of a FactorField, in the order of the flat ones
     rules: tuple[RuleBlock, ...] = ()  # those that are not expressed as tables
 
     @property
@@ -135,6 +136,7 @@ def flatten(field: PairwiseField | FactorField, keep_rules: bool = False) -> Fla
         graph=whole.graph,
         num_graphs=field.num_graphs,
         num_own=field.num_nodes,
+        blocks=tuple(blocks),
         rules=_rules(whole),
     )
 

@@ -1,6 +1,6 @@
 """`propagate`: loopy belief propagation on a field."""
 
-from typing import Literal
+from typing import Literal, overload
 
 import torch
 from torch import Tensor
@@ -9,26 +9,57 @@ from accord._eager import eager
 from accord.errors import FieldError, InputTypeError, OptionError
 from accord.field import PairwiseField
 from accord.field._checks import LARGEST_POTENTIAL
+from accord.field.factors import FactorField
 from accord.graphs import Arcs
 from accord.graphs._checks import check_number, check_numbers, check_room, check_tensor
 from accord.inference._appearance import spanning_tree_probabilities
 from accord.inference._beliefs import Beliefs, check_feasible
 from accord.inference._options import DEFAULT_SWEEPS, DEFAULT_TOLERANCE, PropagationOptions, Schedule, Semiring
+from accord.inference.factors._beliefs import FactorBeliefs
+from accord.inference.factors._propagate import propagate_factors
 from accord.inference.kernels import Problem, check_memory, choose_kernel
+
+
+@overload
+def propagate(
+    field: PairwiseField,
+    semiring: Semiring = ...,
+    damping: float = ...,
+    edge_appearance: float | Tensor | Literal["spanning"] = ...,
+    max_sweeps: int | None = ...,
+    tolerance: float | None = ...,
+    backend: str = ...,
+    start: Beliefs | Tensor | None = ...,
+    schedule: Schedule = ...,
+) -> Beliefs: ...
+
+
+@overload
+def propagate(
+    field: FactorField,
+    semiring: Semiring = ...,
+    damping: float = ...,
+    edge_appearance: float | Tensor | Literal["spanning"] = ...,
+    max_sweeps: int | None = ...,
+    tolerance: float | None = ...,
+    backend: str = ...,
+    start: FactorBeliefs | Tensor | None = ...,
+    schedule: Schedule = ...,
+) -> FactorBeliefs: ...
 
 
 @eager
 def propagate(
-    field: PairwiseField,
+    field: PairwiseField | FactorField,
     semiring: Semiring = "sum",
     damping: float = 0.0,
     edge_appearance: float | Tensor | Literal["spanning"] = 1.0,
     max_sweeps: int | None = None,
     tolerance: float | None = None,
     backend: str = "auto",
-    start: Beliefs | Tensor | None = None,
+    start: Beliefs | FactorBeliefs | Tensor | None = None,
     schedule: Schedule = "synchronous",
-) -> Beliefs:
+) -> Beliefs | FactorBeliefs:
     """Pass messages along every arc until they converge (Eq. 12 of the paper; Murphy, Weiss and Jordan 1999).
 
     Exact on forests. On loopy graphs it is an approximation and may not converge: see `converged`. Graphs and replicas
@@ -59,8 +90,10 @@ def propagate(
     memory of about sqrt(sweeps) sweeps. Only first derivatives are available. backend="reference" instead unrolls every
     sweep in autograd.
     """
-    if not isinstance(field, PairwiseField):
-        raise InputTypeError(f"propagate: got a {type(field).__name__}, not a PairwiseField. Build one first.")
+    if not isinstance(field, (PairwiseField, FactorField)):
+        raise InputTypeError(
+            f"propagate: got a {type(field).__name__}, not a PairwiseField or a FactorField. Build one first."
+        )
     options = PropagationOptions(
         semiring=semiring,
         damping=damping,
@@ -69,6 +102,10 @@ def propagate(
         tolerance=tolerance,
         schedule=schedule,
     )
+    if isinstance(field, FactorField):
+        return propagate_factors(field, options, backend, start)
+    if isinstance(start, FactorBeliefs):
+        raise InputTypeError("propagate: start holds beliefs of a field with factors. Give those of a PairwiseField.")
     field.check_changes("propagate")
     _check_results_fit(field)
     check_feasible(field.node)

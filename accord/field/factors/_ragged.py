@@ -39,10 +39,10 @@ class RaggedField(FactorField):
                 f"{where}: there are {index.shape[1]} edges but {len(tables)} edge tables. "
                 "Give one table for each column of edge_index."
             )
-        counts = torch.tensor([row.shape[-1] for row in rows], device=index.device)
+        sizes = [row.shape[-1] for row in rows]
         shapes: dict[torch.Size, list[int]] = {}
         for number, (ends, table) in enumerate(zip(index.t().tolist(), tables, strict=True)):
-            expected = tuple(int(counts[end]) for end in ends)
+            expected = tuple(sizes[end] for end in ends)
             if table.shape[-2:] != expected:
                 raise FieldError(
                     f"{where}: the table of edge {number} has {list(table.shape[-2:])} states, but its ends "
@@ -54,6 +54,7 @@ class RaggedField(FactorField):
             TableFactors(index[:, edges].t(), torch.stack([tables[each] for each in edges.tolist()], dim=-3))
             for edges in self.place
         ]
+        counts = torch.tensor(sizes, device=index.device)
         super().__init__(_padded(rows), groups, graph, counts, num_graphs)
         check_edges_once(index, self.graph, where)
         self.edge_index = index
@@ -96,6 +97,16 @@ def _listed(values: object, name: str, axes: int, where: str) -> list[Tensor]:
         if value.dim() < axes or not value.shape[-1]:
             form = "states" if axes == 1 else "source states, target states"
             raise FieldError(f"{where}: {name}[{number}] has shape {list(value.shape)}, but [..., {form}] is needed.")
+        if value.dtype != listed[0].dtype or value.device != listed[0].device:
+            raise InputTypeError(
+                f"{where}: {name}[0] is {listed[0].dtype} on {listed[0].device}, {name}[{number}] {value.dtype} on "
+                f"{value.device}. Convert them to one kind."
+            )
+        if value.shape[:-axes] != listed[0].shape[:-axes]:
+            raise FieldError(
+                f"{where}: {name}[{number}] has replica axes {list(value.shape[:-axes])}, {name}[0] has "
+                f"{list(listed[0].shape[:-axes])}. Give all the same."
+            )
     return listed
 
 

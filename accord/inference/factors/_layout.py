@@ -1,0 +1,125 @@
+"""Where the variables, tables and messages of factors lie in a flat field: factors of one shape at a time."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from accord.field.factors import FlatField, RuleBlock, TableBlock
+
+Block = TableBlock | RuleBlock | None
+
+
+@dataclass(frozen=True, eq=False)
+class Alike:
+    """Factors whose variables have the same numbers of states."""
+
+    factor: Tensor  # [factors]: their numbers
+    scope: Tensor  # [factors, order]
+    shape: tuple[int, ...]  # states of each variable
+    state: tuple[Tensor, ...]  # for each variable [factors, states]: places along `unary`
+    message: tuple[Tensor, ...]  # for each variable [factors, states]: places along the messages
+    table: Tensor | None  # [factors]: where their tables begin; None for rules
+    block: Block  # the block of a FactorField that they are; None for edges of a PairwiseField
+
+    @property
+    def rule(self) -> RuleBlock | None:
+        """The rule that they are, or None."""
+        return self.block if isinstance(self.block, RuleBlock) else None
+
+    def tables(self, values: Tensor) -> Tensor:
+        """Their tables [R or 1, factors, states, ..., states], from all tables of the field [R or 1, entries]."""
+        assert self.table is not None
+        size = torch.Size(self.shape).numel()
+        entries = self.table[:, None] + torch.arange(size, device=values.device)
+        tables: Tensor = values[:, entries].unflatten(-1, self.shape)
+        return tables
+
+
+class Layout:
+    """All factors of a flat field, and which variable, factor and graph each number of the messages belongs to."""
+
+    def __init__(self, flat: FlatField) -> None:
+        self.flat = flat
+        device = flat.unary.device
+        sizes = flat.states[flat.scope]  # of the messages from tables
+        starts = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        length = int(starts[-1])
+        alike, first = [], 0
+        for block in flat.blocks or ((None,) if flat.num_factors else ()):
+            count = flat.num_factors if block is None else len(block.factors)
+            order = int(flat.scope_at[first + 1] - flat.scope_at[first])
+            factors = first + torch.arange(count, device=device)
+            slots = flat.scope_at[factors][:, None] + torch.arange(order, device=device)
+            shape = sizes[slots[0]].tolist()
+            alike.append(self._alike(factors, flat.scope[slots], starts[slots], shape, block))
+            first += count
+        number = flat.num_factors
+        for rule in flat.rules:
+            count, order = rule.scope.shape
+            states = rule.transitions.shape[1]
+            begin = length + states * torch.arange(count * order, device=device).reshape(count, order)
+            factors = number + torch.arange(count, device=device)
+            alike.append(self._alike(factors, rule.scope, begin, [states] * order, rule))
+            number, length = number + count, length + count * order * states
+        self.alike = alike
+        self.num_factors, self.num_messages = number, length
+
+    def _alike(self, factor: Tensor, scope: Tensor, begin: Tensor, shape: list[int], block: Block) -> Alike:
+        def places(start: Tensor) -> tuple[Tensor, ...]:
+            columns = zip(start.unbind(1), shape, strict=True)
+            return tuple(column[:, None] + torch.arange(size, device=start.device) for column, size in columns)
+
+        table = None if isinstance(block, RuleBlock) else self.flat.table_at[factor]
+        return Alike(factor, scope, tuple(shape), places(self.flat.at[scope]), places(begin), table, block)
+
+    def gathered(self, pieces: list[tuple[Tensor, ...]]) -> Tensor:
+        """Messages [R, M] from those of each set of alike factors, for each variable [R, factors, states]."""
+        flat = [piece.flatten(1) for each in pieces for piece in each]
+        if not flat:
+            return self.flat.unary.new_zeros(self.flat.unary.shape[0], 0)
+        return torch.cat(flat, dim=1)[:, self._order]
+
+    @cached_property
+    def _order(self) -> Tensor:
+        places = [place.flatten() for alike in self.alike for place in alike.message]
+        return torch.cat(places).argsort() if places else self.state_of
+
+    @cached_property
+    def state_of(self) -> Tensor:
+        """[M]: the place along `unary` of the state that each number of the messages is about."""
+        found = torch.empty(self.num_messages, dtype=torch.long, device=self.flat.unary.device)
+        for alike in self.alike:
+            for state, message in zip(alike.state, alike.message, strict=True):
+                found[message] = state
+        return found
+
+    @cached_property
+    def factor_of(self) -> Tensor:
+        """[M]: the factor that each number of the messages comes from."""
+        found = torch.empty(self.num_messages, dtype=torch.long, device=self.flat.unary.device)
+        for alike in self.alike:
+            for message in alike.message:
+                found[message] = alike.factor[:, None].expand_as(message)
+        return found
+
+    @cached_property
+    def slot_of(self) -> Tensor:
+        """[M]: which message each number belongs to; messages are numbered in their order."""
+        begins = torch.zeros(self.num_messages, dtype=torch.long, device=self.flat.unary.device)
+        for alike in self.alike:
+            for message in alike.message:
+                begins[message[:, 0]] = 1
+        return begins.cumsum(0) - 1
+
+    @cached_property
+    def graph_of(self) -> Tensor:
+        """[M]: the graph that each number of the messages belongs to."""
+        return self.flat.graph[self.variable_of_state[self.state_of]]
+
+    @cached_property
+    def variable_of_state(self) -> Tensor:
+        """[states of all variables]: which variable each belongs to."""
+        each = torch.arange(self.flat.num_nodes, device=self.flat.unary.device)
+        return each.repeat_interleave(self.flat.states)

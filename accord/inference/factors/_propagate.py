@@ -1,0 +1,155 @@
+"""Propagation on fields with factors: options, kernel, beliefs."""
+
+import torch
+from torch import Tensor
+
+from accord.errors import FieldError, InputTypeError, OptionError
+from accord.field._checks import LARGEST_POTENTIAL
+from accord.field.factors import FactorField, FlatField, flatten
+from accord.graphs._checks import check_number, check_numbers, check_room, check_tensor
+from accord.graphs._peeling import peel
+from accord.inference._options import DEFAULT_SWEEPS, DEFAULT_TOLERANCE, PropagationOptions
+from accord.inference.factors import _reference
+from accord.inference.factors._appearance import spanning_forests
+from accord.inference.factors._beliefs import FactorBeliefs
+from accord.inference.factors._gradients import with_gradient
+from accord.inference.factors._interface import FactorKernel, FactorProblem
+
+
+def propagate_factors(field: FactorField, options: PropagationOptions, backend: str, start: object) -> FactorBeliefs:
+    """See `propagate`."""
+    field.check_changes("propagate")
+    flat = flatten(field, keep_rules=True)
+    count, each = field.replicas.numel(), field.node.element_size()
+    messages = _num_messages(flat)
+    check_room("propagate", f"the messages of {field.num_factors} factors", count * messages * each, field.node.device)
+    problem = FactorProblem(
+        flat=flat,
+        appearance=_appearance(field, flat, options.edge_appearance),
+        semiring=options.semiring,
+        damping=float(options.damping),
+        max_sweeps=_default_sweeps(flat) if options.max_sweeps is None else options.max_sweeps,
+        tolerance=DEFAULT_TOLERANCE[field.node.dtype] if options.tolerance is None else float(options.tolerance),
+        start=None if start is None else _start(field, start, messages),
+        schedule=options.schedule,
+    )
+    name, kernel = choose_kernel(backend, problem)
+    solution = kernel(problem)
+    shape = (*field.replicas, field.num_graphs)
+    beliefs = FactorBeliefs(
+        field=field,
+        semiring=options.semiring,
+        messages=solution.messages.reshape(*field.replicas, -1),
+        converged=(solution.residual <= problem.tolerance).reshape(shape),
+        sweeps=solution.sweeps.reshape(shape),
+        residual=solution.residual.reshape(shape),
+        backend=name,
+        problem=problem,
+    )
+    _ = beliefs.node  # computed here, so that a variable without any possible state is reported now
+    return beliefs
+
+
+def choose_kernel(backend: str, problem: FactorProblem) -> tuple[str, FactorKernel]:
+    """The kernel of this name, or the fastest that can solve the problem ("auto"), with gradients where needed."""
+    if backend not in ("auto", "reference"):
+        raise OptionError(f"propagate: backend {backend!r} cannot solve fields with factors. Choose 'auto'.")
+    if backend == "reference" or not problem.wants_gradient:
+        return "reference", _reference.solve
+    return "reference", with_gradient(_reference.solve)
+
+
+def _num_messages(flat: FlatField) -> int:
+    rules = sum(rule.scope.numel() * rule.transitions.shape[1] for rule in flat.rules)
+    return int(flat.states[flat.scope].sum()) + rules
+
+
+def _default_sweeps(flat: FlatField) -> int:
+    """As many as trees of factors need to be exact, or the usual number."""
+    pieces, first = [], flat.num_nodes
+    orders = flat.scope_at.diff()
+    factors = torch.arange(flat.num_factors, device=orders.device).repeat_interleave(orders)
+    pieces.append(torch.stack([flat.scope, first + factors]))
+    first += flat.num_factors
+    for rule in flat.rules:
+        factors = torch.arange(len(rule.scope), device=orders.device).repeat_interleave(rule.order)
+        pieces.append(torch.stack([rule.scope.flatten(), first + factors]))
+        first += len(rule.scope)
+    links = torch.cat(pieces, dim=1)
+    if links.shape[1] >= first:  # more than a forest has
+        return DEFAULT_SWEEPS
+    peeling = peel(links, first)
+    return max(DEFAULT_SWEEPS, len(peeling.rounds) + 2 if peeling.is_forest else 0)
+
+
+def _appearance(field: FactorField, flat: FlatField, choice: object) -> Tensor | None:
+    """The weight of each factor [R or 1, factors] in the order of the flat field; None where all are 1."""
+    if isinstance(choice, str):
+        if choice != "spanning":
+            raise OptionError(
+                f"propagate: edge_appearance {choice!r} is unknown. Give a number, one for each factor, or 'spanning'."
+            )
+        values = spanning_forests(field).to(field.node.dtype)
+    elif isinstance(choice, Tensor):
+        values = check_numbers(choice, "edge_appearance", "propagate", field.node)
+        if values.dim() and (values.shape[-1] != field.num_factors or values.shape[:-1] not in (field.replicas, ())):
+            raise OptionError(
+                f"propagate: edge_appearance has shape {list(values.shape)}, but [factors] = [{field.num_factors}] is "
+                "needed, group by group. Give one number for all factors, or one for each."
+            )
+        values = values.expand(*values.shape[:-1], field.num_factors)
+    else:
+        number = check_number(choice, "edge_appearance", "propagate")
+        if number == 1:
+            return None
+        values = field.node.new_full((field.num_factors,), number)
+    if values.numel() and not (float(values.min()) > 0 and float(values.max()) <= 1):
+        raise OptionError(
+            f"propagate: edge_appearance must lie in (0, 1], got values from {float(values.min())} to "
+            f"{float(values.max())}. 1 is plain propagation."
+        )
+    _check_quotients(flat, float(values.detach().min()) if values.numel() else 1.0)
+    return values.reshape(-1, field.num_factors)[:, _places(field, flat)]
+
+
+def _places(field: FactorField, flat: FlatField) -> Tensor:
+    """For each factor of the flat field, its number among the field's own, group by group."""
+    firsts, total = [], 0
+    for group in field.groups:
+        firsts.append(total)
+        total += group.num_factors
+    places = [firsts[block.group] + block.factors for block in flat.blocks]
+    places += [firsts[rule.group] + torch.arange(len(rule.scope), device=rule.scope.device) for rule in flat.rules]
+    return torch.cat(places) if places else torch.zeros(0, dtype=torch.long, device=field.node.device)
+
+
+def _check_quotients(flat: FlatField, smallest: float) -> None:
+    """Refuse appearance so small that the potentials divided by it overflow."""
+    for values in (flat.tables, *(rule.final for rule in flat.rules)):
+        if smallest < 1 and values.numel():
+            largest = float(values.detach().masked_fill(values == -torch.inf, 0.0).abs().max())
+            if largest > smallest * LARGEST_POTENTIAL[values.dtype]:
+                raise OptionError(
+                    f"propagate: edge_appearance goes down to {smallest:.3g} and potentials up to {largest:.3g}; their "
+                    f"quotients overflow {values.dtype}. Give larger probabilities, or the field in float64."
+                )
+
+
+def _start(field: FactorField, start: object, length: int) -> Tensor:
+    """Messages to continue from, as [R, M]."""
+    if not isinstance(start, (FactorBeliefs, Tensor)):
+        raise InputTypeError(
+            f"propagate: start is a {type(start).__name__}, not beliefs of a field with factors or their messages. "
+            "Give what propagate returned."
+        )
+    messages = start.messages if isinstance(start, FactorBeliefs) else check_tensor(start, "start", "propagate")
+    shape = (*field.replicas, length)
+    if messages.shape != shape or messages.dtype != field.node.dtype or messages.device != field.node.device:
+        raise FieldError(
+            f"propagate: the messages to start from are {list(messages.shape)}, {messages.dtype} on {messages.device}; "
+            f"this field needs {list(shape)}, {field.node.dtype} on {field.node.device}. Start from a run on the same "
+            "field."
+        )
+    if bool((messages.isnan() | (messages == torch.inf)).any()):
+        raise FieldError("propagate: the messages to start from hold NaN or +inf. Start from `beliefs.messages`.")
+    return messages.reshape(-1, length)

@@ -109,7 +109,8 @@ def _appearance(field: FactorField, flat: FlatField, choice: object) -> Tensor |
             f"{float(values.max())}. 1 is plain propagation."
         )
     _check_quotients(flat, float(values.detach().min()) if values.numel() else 1.0)
-    return values.reshape(-1, field.num_factors)[:, _places(field, flat)]
+    lead = values.shape[:-1].numel()
+    return values.reshape(lead, field.num_factors)[:, _places(field, flat)]
 
 
 def _places(field: FactorField, flat: FlatField) -> Tensor:

@@ -3,6 +3,7 @@
 from accord.field.factors._field import FactorField
 from accord.field.factors._flat import FlatField, RuleBlock, TableBlock, flatten, table_blocks
 from accord.field.factors._groups import AutomatonFactors, FactorGroup, TableFactors
+from accord.field.factors._pairwise import from_pairwise, to_pairwise
 from accord.field.factors._ragged import RaggedField
 from accord.field.factors._rules import AndFactors, AtMostOneFactors, OrFactors, ParityFactors, PottsFactors
 from accord.field.factors._tables import tabulate
@@ -22,6 +23,8 @@ __all__ = [
     "TableBlock",
     "TableFactors",
     "flatten",
+    "from_pairwise",
     "table_blocks",
     "tabulate",
+    "to_pairwise",
 ]

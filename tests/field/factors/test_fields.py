@@ -4,11 +4,12 @@ import pytest
 import torch
 from factor_cases import DTYPE, enumerated, factor_fields, labellings
 from hypothesis import assume, given
+from strategies import fields
 from torch.testing import assert_close
 
 from accord import AutomatonFactors, FactorField, OrFactors, PairwiseField, PottsFactors, TableFactors
 from accord.errors import FieldError, GraphError, InfeasibleError, InputTypeError
-from accord.field.factors import flatten, tabulate
+from accord.field.factors import flatten, from_pairwise, tabulate, to_pairwise
 
 
 def score_of(flat, labels):
@@ -144,3 +145,21 @@ def test_errors_say_what_is_wrong(make, error, words):
     with pytest.raises(error) as raised:
         make()
     assert words in str(raised.value)
+
+
+@given(factor_fields(max_nodes=4, max_order=3))
+def test_pairwise_form_keeps_partition_and_marginals(field):
+    pairs = to_pairwise(field)
+    assume(int(pairs.states.prod()) <= 50_000)
+    total, node = enumerated(field)
+    again, wide = enumerated(pairs)
+    assert_close(again, total)
+    own = wide[..., : field.num_nodes, : field.num_states].exp()
+    assert_close(own, node[..., : own.shape[-1]].exp())
+
+
+@given(fields(max_nodes=4))
+def test_edges_become_factors(field):
+    factors = from_pairwise(field)
+    labels = torch.randint(field.num_states, (3, *(1,) * len(field.replicas), field.num_nodes))
+    assert_close(factors.score(labels), field.score(labels))

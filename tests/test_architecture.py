@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 import accord
+from accord.inference.kernels import cpu
 
 PACKAGE = Path(accord.__file__).parent
 LAYERS = [
     "_version",
+    "_lazy",
     "errors",
     "_files",
     "_memory",
@@ -107,17 +109,45 @@ def test_every_module_can_be_imported_and_lists_what_it_offers():
 
 def test_public_surface():
     assert all(getattr(accord, name) for name in accord.__all__)
-    hidden = {"TYPE_CHECKING", "Any", "import_module"}
+    hidden = {"TYPE_CHECKING", "lazy_names"}
     shown = {name for name in vars(accord) if not name.startswith("_")} | {"__version__"}
     assert shown - hidden - {info.name for info in pkgutil.iter_modules(accord.__path__)} == set(accord.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         accord.nonsense  # noqa: B018
 
 
+def loaded(code, names):
+    """Which of these modules a fresh process has loaded after some code."""
+    code = f"{code}\nimport sys; print(*sorted({names} & set(sys.modules)))"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+
 def test_importing_the_package_stays_light():
-    """Nothing for plots, servers or the command line is loaded until it is used."""
-    heavy = {"matplotlib", "typer", "rich", "sklearn", "fastapi", "lightning"}
-    code = f"import sys, accord; print(*sorted({heavy} & set(sys.modules)))"
+    """Nothing for plots, servers or the command line is loaded until it is used, and not torch either."""
+    assert loaded("import accord", {"torch", "numpy", "matplotlib", "typer", "rich", "sklearn", "fastapi"}) == []
+
+
+# Each takes longer to load than torch itself, or a good part of it. The last is torch's compiler.
+SLOW = {"torch_geometric", "lightning", "torchmetrics", "scipy", "sklearn", "matplotlib", "pandas", "torch._dynamo"}
+SOLVE = """
+import torch
+field = PairwiseField(torch.tensor([[0, 1], [1, 2]]), torch.zeros(3, 2), torch.zeros(2, 2, 2))
+beliefs = propagate(field)
+beliefs.node, beliefs.edge, beliefs.log_partition, beliefs.decode(), maximise(field)
+"""
+
+
+@pytest.mark.parametrize("call", ["", SOLVE], ids=["import", "solve"])
+def test_fields_are_solved_without_what_is_slow_to_load(call):
+    if cpu.unavailable():
+        pytest.skip("without the compiled kernel, maximise needs scipy")
+    assert loaded(f"from accord import PairwiseField, maximise, propagate\n{call}", SLOW) == []
+
+
+@pytest.mark.parametrize("package", ["accord", "accord.graphs"])
+def test_names_that_are_loaded_at_first_use_can_be_imported(package):
+    module = importlib.import_module(package)
+    code = f"import {package}; print(*set({module.__all__}) - {{*dir({package})}}); from {package} import *"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 

@@ -3,42 +3,49 @@
 Checks of input, peeling and colouring are internal: other folders of this package import them from their modules.
 """
 
-from accord.graphs._batch import GraphBatch
-from accord.graphs._clusters import cluster_nodes
-from accord.graphs._columns import (
-    EDGES,
-    NODES,
-    Columns,
-    GraphColumns,
-    align,
-    column_difference,
-    columns_of,
-    common_columns,
-    fit_fill,
-)
-from accord.graphs._edge_columns import EdgeColumns, fit_edge_columns
-from accord.graphs._ego import ego_network, ego_networks
-from accord.graphs._features import (
-    TREATMENTS,
-    FeatureTreatment,
-    check_treatment,
-    common_treatment,
-    fit_treatment,
-    scale_ratio,
-    treatment_of,
-)
-from accord.graphs._fingerprint import fingerprint_graphs
-from accord.graphs._masks import (
-    MASKS,
-    TEST_MASK,
-    TRAIN_MASK,
-    VAL_MASK,
-    has_labels,
-    have_mask,
-    labels_within,
-    training_nodes,
-)
-from accord.graphs._topology import Arcs, Topology, graph_topology, topology
+from typing import TYPE_CHECKING
+
+from accord._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from accord.graphs._batch import GraphBatch
+    from accord.graphs._clusters import cluster_nodes
+    from accord.graphs._columns import (
+        EDGES,
+        NODES,
+        Columns,
+        GraphColumns,
+        align,
+        column_difference,
+        columns_of,
+        common_columns,
+        fit_fill,
+    )
+    from accord.graphs._data import graph_topology
+    from accord.graphs._edge_columns import EdgeColumns, fit_edge_columns
+    from accord.graphs._ego import ego_network, ego_networks
+    from accord.graphs._features import (
+        TREATMENTS,
+        FeatureTreatment,
+        check_treatment,
+        common_treatment,
+        fit_treatment,
+        scale_ratio,
+        treatment_of,
+    )
+    from accord.graphs._fingerprint import fingerprint_graphs
+    from accord.graphs._masks import (
+        MASKS,
+        TEST_MASK,
+        TRAIN_MASK,
+        VAL_MASK,
+        has_labels,
+        have_mask,
+        labels_within,
+        training_nodes,
+    )
+    from accord.graphs._topology import Arcs, Topology, topology
+    from accord.graphs._triangles import triangles
 
 __all__ = [
     "EDGES",
@@ -76,4 +83,50 @@ __all__ = [
     "topology",
     "training_nodes",
     "treatment_of",
+    "triangles",
 ]
+
+# Most of these need PyG, which takes longer to load than solving a field does.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "_batch": ["GraphBatch"],
+        "_clusters": ["cluster_nodes"],
+        "_columns": [
+            "Columns",
+            "EDGES",
+            "GraphColumns",
+            "NODES",
+            "align",
+            "column_difference",
+            "columns_of",
+            "common_columns",
+            "fit_fill",
+        ],
+        "_data": ["graph_topology"],
+        "_edge_columns": ["EdgeColumns", "fit_edge_columns"],
+        "_ego": ["ego_network", "ego_networks"],
+        "_features": [
+            "FeatureTreatment",
+            "TREATMENTS",
+            "check_treatment",
+            "common_treatment",
+            "fit_treatment",
+            "scale_ratio",
+            "treatment_of",
+        ],
+        "_fingerprint": ["fingerprint_graphs"],
+        "_masks": [
+            "MASKS",
+            "TEST_MASK",
+            "TRAIN_MASK",
+            "VAL_MASK",
+            "has_labels",
+            "have_mask",
+            "labels_within",
+            "training_nodes",
+        ],
+        "_topology": ["Arcs", "Topology", "topology"],
+        "_triangles": ["triangles"],
+    },
+)

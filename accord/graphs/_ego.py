@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 
 from accord.errors import GraphError, InputTypeError
 from accord.graphs._checks import MAX_NODES, check_edge_index, check_integer
+from accord.graphs._data import count_nodes
 from accord.graphs._masks import MASKS
-from accord.graphs._topology import count_nodes
 
 # Lists that a graph and its parts have in common.
 SHARED_LISTS = ("feature_names", "feature_kinds", "edge_names", "edge_kinds", "label_names", "task_names")

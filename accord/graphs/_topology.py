@@ -1,30 +1,25 @@
 """From any edge index to undirected edges held once, and the arcs that messages travel on."""
 
 import logging
-import operator
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Batch, Data
 
-from accord.errors import GraphError, InputTypeError
+from accord.errors import GraphError
 from accord.graphs._checks import (
     check_count,
     check_edge_index,
     check_graph_room,
     check_graph_vector,
-    check_integer,
     check_same_device,
     check_tensor,
 )
 from accord.graphs._derived import Derived, Value
 
 log = logging.getLogger("accord.graphs")
-
-NODE_KEYS = ("x", "pos", "batch")  # of a Data: one row for each node
 
 
 @dataclass(frozen=True)
@@ -169,41 +164,3 @@ def _notes(edge_index: Tensor, num_edges: int) -> tuple[str, ...]:
     elif columns == num_edges and num_edges:
         notes.append("edges were given in one direction only; they count in both")
     return tuple(notes)
-
-
-def graph_topology(data: Data) -> Topology:
-    """Topology of a PyG `Data`, or of a `Batch` with its graphs kept apart."""
-    if not isinstance(data, Data):
-        raise InputTypeError(
-            f"graph_topology: got a {type(data).__name__}, not a torch_geometric.data.Data. "
-            "Build one with Data(x=features, edge_index=edge_index)."
-        )
-    num_nodes, edge_index = count_nodes(data, "graph_topology"), data.edge_index
-    graph, num_graphs = None, None
-    if isinstance(data, Batch) and data.batch is not None:
-        graph = check_integer(data.batch, "batch", "graph_topology")
-        # The last graphs may be empty; only `ptr` counts those.
-        ptr = getattr(data, "ptr", None)
-        num_graphs = ptr.numel() - 1 if isinstance(ptr, Tensor) else None
-    if edge_index is None:
-        edge_index = torch.empty(2, 0, dtype=torch.long, device=None if graph is None else graph.device)
-    return topology(edge_index, num_nodes, graph, num_graphs)
-
-
-def count_nodes(data: Data, where: str) -> int:
-    """How many nodes a graph has: its num_nodes, or the number of rows of a tensor with one row for each node.
-
-    PyG would also guess from the edges, with a warning: that misses isolated nodes with high numbers.
-    """
-    given = data["num_nodes"] if "num_nodes" in data else None
-    if given is None:
-        rows = (data[key] for key in NODE_KEYS if key in data)
-        given = next((len(values) for values in rows if isinstance(values, Tensor) and values.dim()), None)
-    if given is None:
-        raise GraphError(f"{where}: the Data has no node features x and no num_nodes. Set one of them.")
-    try:
-        return check_count(operator.index(given), "num_nodes", 0, where)
-    except (TypeError, RuntimeError):
-        raise InputTypeError(
-            f"{where}: num_nodes is a {type(given).__name__}, not an int. Give the actual number of nodes."
-        ) from None

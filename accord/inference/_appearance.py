@@ -6,11 +6,8 @@ tree-reweighted log-partition is an upper bound (Wainwright, Jaakkola and Willsk
 """
 
 import numpy as np
-import scipy.sparse as sparse
 import torch
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import splu
 from torch import Tensor
 
 DENSE_NODES = 1500  # the Laplacian of a component up to this size is inverted fastest as a dense matrix
@@ -23,6 +20,9 @@ def spanning_tree_probabilities(edge_index: Tensor, num_nodes: int) -> Tensor:
     Exact. Components of equal size are solved together, so thousands of tiny graphs are cheap; a component of n
     nodes above 1,500 costs one sparse solve for each edge.
     """
+    import scipy.sparse as sparse  # scipy is slow to load, and most calls do not need it
+    from scipy.sparse.csgraph import connected_components
+
     source, target = edge_index.cpu().numpy()
     ones = np.ones(source.size)
     adjacency = sparse.coo_matrix((ones, (source, target)), shape=(num_nodes, num_nodes))
@@ -74,6 +74,9 @@ def _dense_resistance(
 
 def _sparse_resistance(s: NDArray[np.int64], t: NDArray[np.int64], size: int) -> NDArray[np.float64]:
     """Solve one large component: ground node 0, send a unit current along each edge, many edges at a time."""
+    import scipy.sparse as sparse
+    from scipy.sparse.linalg import splu
+
     weights = np.ones(s.size)
     adjacency = sparse.coo_matrix((weights, (s, t)), shape=(size, size))
     adjacency = adjacency + adjacency.T

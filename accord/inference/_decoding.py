@@ -12,9 +12,7 @@ it is too wide for that, a labelling is searched for and then improved in the sa
 """
 
 import numpy as np
-import scipy.sparse as sparse
 import torch
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from accord.errors import InfeasibleError, TooLargeError
@@ -71,6 +69,9 @@ def _unfold(field: PairwiseField, folded: Tensor, edge: Tensor, labels: Tensor) 
 
 def _repair(edge_index: Tensor, node: Tensor, edge: Tensor, labels: Tensor, beliefs: Tensor) -> Tensor:
     """Solve every component whose labels hold a forbidden state or pair."""
+    import scipy.sparse as sparse  # scipy is slow to load, and most calls do not need it
+    from scipy.sparse.csgraph import connected_components
+
     source, target = edge_index
     broken = node.gather(-1, labels[:, None])[:, 0] == -torch.inf
     bad_edge = edge[torch.arange(edge.shape[0]), labels[source], labels[target]] == -torch.inf

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations, count
 
 import numpy as np
-import scipy.sparse as sparse
-from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from torch import Tensor
 
 NARROW = 4  # nodes; components whose cliques are no larger are not tried a second time
@@ -32,6 +30,9 @@ def find_cliques(edge_index: Tensor, num_nodes: int, max_clique: int) -> list[li
     Returns:
         For each node, in order of elimination, the clique that it makes: the node first, the others in any order.
     """
+    import scipy.sparse as sparse  # scipy is slow to load, and most calls do not need it
+    from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
+
     source, target = edge_index.cpu().numpy()
     links = sparse.coo_matrix((np.ones(source.size, dtype=np.int8), (source, target)), shape=(num_nodes,) * 2).tocsr()
     component = connected_components(links, directed=False)[1].tolist() if num_nodes else []

@@ -7,8 +7,6 @@ allowed or -1.
 import time
 
 import numpy as np
-import scipy.sparse as sparse
-from scipy.sparse.csgraph import connected_components
 
 from accord.inference.search._dual import Dual
 from accord.inference.search._ragged import Components, Ragged
@@ -20,6 +18,9 @@ LEAST_FALL = 1e-7  # of the bound in an iteration, relative to the gap: less has
 
 def solve(model: Ragged, budget: float, seed: int, used: float = 0.0) -> Components:
     """What `_native.solve` returns, as far as it is found in `budget` seconds, of which some are used."""
+    import scipy.sparse as sparse  # scipy is slow to load, and most calls do not need it
+    from scipy.sparse.csgraph import connected_components
+
     begun, rng = time.monotonic() - used, np.random.default_rng(seed)
     nodes = model.num_nodes
     links = sparse.coo_matrix((np.ones(len(model.source)), (model.source, model.target)), shape=(nodes, nodes))

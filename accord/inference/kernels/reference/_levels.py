@@ -1,11 +1,14 @@
 """Breadth-first levels from the centre of every connected component."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import scipy.sparse as sparse
 import torch
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
+
+if TYPE_CHECKING:
+    import scipy.sparse as sparse
 
 Numbers = NDArray[np.int64]
 
@@ -17,6 +20,9 @@ def centre_levels(edge_index: Tensor, num_nodes: int) -> Tensor:
     from any node to the farthest one, and from there again: exact on trees, a good approximation on loopy graphs. Takes
     O(nodes + edges) time.
     """
+    import scipy.sparse as sparse  # scipy is slow to load, and most calls do not need it
+    from scipy.sparse.csgraph import connected_components
+
     source, target = edge_index.cpu().numpy()
     both = (np.concatenate([source, target]), np.concatenate([target, source]))
     adjacency = sparse.csr_matrix((np.ones(both[0].size), both), shape=(num_nodes, num_nodes))
@@ -36,7 +42,7 @@ def _best_of_each(component: NDArray[np.int32], cost: Numbers) -> Numbers:
     return first
 
 
-def _distances(adjacency: sparse.csr_matrix, sources: Numbers) -> Numbers:
+def _distances(adjacency: "sparse.csr_matrix", sources: Numbers) -> Numbers:
     """Number of edges between each node and the source in its component."""
     starts, neighbours = adjacency.indptr.astype(np.int64), adjacency.indices
     distance = np.full(adjacency.shape[0], -1, dtype=np.int64)

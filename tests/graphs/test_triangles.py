@@ -16,9 +16,8 @@ from accord.graphs import triangles
 def test_triangles_are_all_sets_of_three_linked_nodes(case):
     num_nodes, edge_index = max(case[0], 1), case[1]
     linked = {frozenset(edge) for edge in edge_index.t().tolist()}
-    expected = [
-        list(three) for three in combinations(range(num_nodes), 3) if all({*p} in linked for p in combinations(three, 2))
-    ]
+    threes = combinations(range(num_nodes), 3)
+    expected = [list(three) for three in threes if all({*pair} in linked for pair in combinations(three, 2))]
     assert triangles(edge_index, num_nodes).tolist() == expected
     both = torch.cat([edge_index, edge_index.flip(0)], dim=1)
     assert triangles(both, num_nodes).tolist() == expected

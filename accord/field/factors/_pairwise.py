@@ -53,22 +53,26 @@ def to_pairwise(field: FactorField) -> RaggedField:
                     _add_pair(pairs, len(nodes), variable, link.expand(*lead, *link.shape))
                 graph.append(whole.graph[scope[:1]])
                 nodes.append(values)
-    index = torch.tensor(list(pairs), device=whole.node.device).reshape(-1, 2).t()
+    index = torch.tensor(list(pairs), dtype=torch.long, device=whole.node.device).reshape(-1, 2).t()
     return RaggedField(index, nodes, list(pairs.values()), torch.cat(graph), field.num_graphs)
 
 
 def _rows(table: Tensor, order: int) -> tuple[Tensor, Tensor]:
     """States of the rows that some replica allows [rows, order], and their values [*replicas, rows]."""
-    possible = (table.detach() > -torch.inf).flatten(0, -order - 1).any(0) if table.dim() > order else table > -torch.inf
+    states = table.shape[table.dim() - order :]
+    possible = (table.detach() > -torch.inf).reshape(-1, *states).any(0)
     rows = possible.nonzero()
     if not len(rows):  # nothing is allowed: a single row keeps the variable
         rows = rows.new_zeros(1, order)
     if len(rows) > MOST_ROWS:
         raise TooLargeError(
-            f"to_pairwise: a factor of {order} variables has {len(rows)} allowed rows, more than {MOST_ROWS}. Solve the "
-            "field as it is, or split the factor."
+            f"to_pairwise: a factor of {order} variables has {len(rows)} allowed rows, more than {MOST_ROWS}. Solve "
+            "the field as it is, or split the factor."
         )
-    return rows, table[(..., *rows.unbind(1))]
+    numbers = rows[:, 0]
+    for size, state in zip(states[1:], rows.unbind(1)[1:], strict=True):
+        numbers = numbers * size + state
+    return rows, table.flatten(-order)[..., numbers]
 
 
 def _add_pair(pairs: dict[tuple[int, int], Tensor], source: int, target: int, table: Tensor) -> None:

@@ -48,4 +48,5 @@ def triangles(edge_index: Tensor, num_nodes: int) -> Tensor:
         found.append(torch.stack([source[edge], one, two], dim=1)[closed])
         first = last
     listed = torch.cat(found).sort(1).values
-    return listed.unique(dim=0)
+    distinct: Tensor = listed.unique(dim=0)
+    return distinct

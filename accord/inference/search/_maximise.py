@@ -13,6 +13,7 @@ from torch import Tensor
 from accord._eager import eager
 from accord.errors import InfeasibleError, InputTypeError, OptionError
 from accord.field import PairwiseField
+from accord.field.factors import FactorField, FactorGroup, TableFactors
 from accord.graphs._checks import check_number, check_room
 from accord.inference.kernels.cpu._build import BuildError
 from accord.inference.search import _native, _reference
@@ -48,39 +49,56 @@ class Maximum:
 
 
 @eager
-def maximise(field: PairwiseField, budget: float = 1.0, seed: int = 0) -> Maximum:
+def maximise(field: PairwiseField | FactorField, budget: float = 1.0, seed: int = 0) -> Maximum:
     """The labelling with the highest score, as far as it is found in a given time, and an upper bound.
 
-    Graphs of small treewidth are solved exactly by elimination. Others get a bound from tree-reweighted message passing
-    (TRW-S, Kolmogorov 2006) that holds whenever it is stopped, and labellings from its rounding, from simulated
+    Graphs of small treewidth are solved exactly by elimination. Others get a bound from sequential reweighted message
+    passing (TRW-S, SRMP; Kolmogorov 2006, 2015) that holds whenever it is stopped, and labellings from its rounding, from simulated
     annealing, tabu search and exact moves of large blocks of nodes, and from the combination of such labellings. Branch
     and bound closes the gap where it can. The call ends as soon as every graph is solved.
 
     Args:
-        field: the field; every replica and every graph of a batch is solved on its own.
+        field: the field, pairwise or with factors over any few variables; every replica and every graph of a batch is solved on its own.
         budget: seconds for the whole call. At least one labelling is tried however small it is. Compiling the kernel,
             once on a machine, is not counted.
         seed: of the random choices. Calls that end before their budget return the same labels for the same seed.
 
     Raises:
-        InfeasibleError: it is proved that some graph has no labelling without forbidden states and pairs. Where none
-            was found and there may be one, its labels are -1 and its score is -inf.
+        InfeasibleError: it is proved that some graph has no labelling without forbidden states and combinations.
+            Where none was found and there may be one, its labels are -1 and its score is -inf.
     """
     budget, seed = _checked(field, budget, seed)
     solve = _solver()
     begun = time.monotonic()
     field.check_changes("maximise")
-    numbers = field.replicas.numel() * field.num_states * (field.num_nodes + field.num_edges * field.num_states)
-    check_room("maximise", "the potentials in float64", 8 * COPIES * numbers, torch.device("cpu"))
+    check_room("maximise", "the potentials in float64", 8 * COPIES * _numbers(field), torch.device("cpu"))
     model = ragged(field)
     found = solve(model, budget, seed, time.monotonic() - begun)
     return _gathered(field, model, found, begun)
 
 
-def _checked(field: PairwiseField, budget: float, seed: int) -> tuple[float, int]:
+def _numbers(field: PairwiseField | FactorField) -> int:
+    """How many potentials the field has."""
+    if isinstance(field, PairwiseField):
+        each = field.num_states * (field.num_nodes + field.num_edges * field.num_states)
+    else:
+        each = field.num_states * field.num_nodes + sum(_entries(group) for group in field.groups)
+    return field.replicas.numel() * each
+
+
+def _entries(group: FactorGroup) -> int:
+    """Entries of all tables of a group, with those of the chains of its rules."""
+    if isinstance(group, TableFactors):
+        return group.num_factors * group.shape.numel()
+    return group.num_factors * group.order * group.transitions.numel() * len(group.transitions)
+
+
+def _checked(field: PairwiseField | FactorField, budget: float, seed: int) -> tuple[float, int]:
     where = "maximise"
-    if not isinstance(field, PairwiseField):
-        raise InputTypeError(f"{where}: got a {type(field).__name__}, not a PairwiseField. Build one first.")
+    if not isinstance(field, (PairwiseField, FactorField)):
+        raise InputTypeError(
+            f"{where}: got a {type(field).__name__}, not a PairwiseField or FactorField. Build one first."
+        )
     budget = check_number(budget, "budget", where)
     if not 0 < budget < float("inf"):
         raise OptionError(f"{where}: budget is {budget}, but it is a positive number of seconds. Give e.g. 1.0.")
@@ -106,16 +124,15 @@ def _warn(reason: str) -> None:
     log.warning("maximise: the fast CPU kernel is not available, so the slower reference is used: %s.", reason)
 
 
-def _gathered(field: PairwiseField, model: Ragged, found: Components, begun: float) -> Maximum:
+def _gathered(field: PairwiseField | FactorField, model: Ragged, found: Components, begun: float) -> Maximum:
     """Results of components, summed over those of each replica and graph."""
     replicas, graphs = field.replicas.numel(), field.num_graphs
-    graph = field.graph.cpu().numpy()
-    group = (graph[None] + graphs * np.arange(replicas)[:, None]).reshape(-1)  # [replicas * nodes]
+    group = (model.graph[None] + graphs * np.arange(replicas)[:, None]).reshape(-1)  # [replicas * nodes]
     count = replicas * graphs
     first = np.unique(found.component, return_index=True)[1]  # a node of each component
     owner = group[first]
     if found.infeasible.any():
-        raise _infeasible(field, int(owner[found.infeasible.argmax()]), found)
+        raise _infeasible(field, model, int(first[found.infeasible.argmax()]))
     # A labelling of some components is of no use without the others.
     missing = np.bincount(group, weights=found.labels < 0, minlength=count) > 0
     chosen = np.where(missing[group], -1, found.labels)
@@ -128,7 +145,7 @@ def _gathered(field: PairwiseField, model: Ragged, found: Components, begun: flo
     shape = (*field.replicas, graphs)
     device = field.node.device
     return Maximum(
-        labels=torch.from_numpy(model.labels(chosen)).reshape(*field.replicas, field.num_nodes).to(device),
+        labels=torch.from_numpy(model.own_labels(chosen)).reshape(*field.replicas, field.num_nodes).to(device),
         score=torch.from_numpy(score).reshape(shape).to(device),
         bound=torch.from_numpy(bound).reshape(shape).to(device),
         optimal=torch.from_numpy(optimal).reshape(shape).to(device),
@@ -148,13 +165,16 @@ def _methods(owner: np.ndarray, found: Components, count: int) -> np.ndarray:
     return words
 
 
-def _infeasible(field: PairwiseField, place: int, found: Components) -> InfeasibleError:
-    replica, graph = divmod(place, field.num_graphs)
-    which = f"graph {graph}" + (f" of replica {replica}" if field.replicas else "")
-    nodes = np.nonzero(found.component == found.infeasible.argmax())[0] % field.num_nodes
+def _infeasible(field: PairwiseField | FactorField, model: Ragged, node: int) -> InfeasibleError:
+    """The error for a contradiction in the component of a node."""
+    replica, place = divmod(node, len(model.graph))
+    which = f"graph {model.graph[place]}" + (f" of replica {replica}" if field.replicas else "")
+    component = model.components()
+    inside = np.nonzero(component == component[node])[0] % len(model.graph)
+    nodes = inside[inside < model.num_own]
     return InfeasibleError(
-        f"maximise: {which} has no labelling without forbidden states or pairs; this is proved. The contradiction is "
-        f"among the {len(nodes)} nodes connected to node {nodes[0]}. Relax a clamped label, a forbidden state or a "
-        "forbidden pair there.",
+        f"maximise: {which} has no labelling without forbidden states or combinations; this is proved. The "
+        f"contradiction is among the {len(nodes)} nodes connected to node {nodes[0]}. Relax a clamped label, a "
+        "forbidden state or a forbidden combination there.",
         nodes.tolist(),
     )

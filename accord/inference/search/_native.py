@@ -17,11 +17,12 @@ SOLVED, OUT_OF_MEMORY = 0, 1  # what the kernel returns, as in native/maximise.c
 
 
 class _Arguments(ctypes.Structure):
-    """Mirrors `Arguments` in native/prepare.hpp."""
+    """Mirrors `Arguments` in native/arguments.hpp."""
 
     _fields_ = [
-        *((name, ctypes.c_int64) for name in ("nodes", "edges")),
-        *((name, ctypes.c_void_p) for name in ("at", "source", "target", "table_at", "unary", "tables")),
+        *((name, ctypes.c_int64) for name in ("nodes", "factors")),
+        *((name, ctypes.c_void_p) for name in ("at", "scope_at", "scope", "table_at", "unary", "tables", "start")),
+        ("distinct", ctypes.c_int64),
         ("budget", ctypes.c_double),
         ("used", ctypes.c_double),
         ("work", ctypes.c_double),
@@ -44,7 +45,13 @@ def load() -> None:
 
 
 def solve(
-    model: Ragged, budget: float, seed: int, used: float = 0.0, work: float = 0.0, ways: int = ALL_WAYS
+    model: Ragged,
+    budget: float,
+    seed: int,
+    used: float = 0.0,
+    work: float = 0.0,
+    ways: int = ALL_WAYS,
+    start: np.ndarray | None = None,
 ) -> Components:
     """Search every connected component for at most `budget` seconds in all.
 
@@ -57,6 +64,7 @@ def solve(
             on a usual machine. The result then does not depend on time, if the budget suffices.
         ways: methods that may be used besides the dual, as bits: 1 elimination, 2 mini-buckets, 4 local search,
             8 branching.
+        start: [nodes], labels from which the search begins; -1 leaves a node open.
     """
     nodes = model.num_nodes
     whole, real = np.zeros((2, nodes), dtype=np.int64), np.zeros((2, nodes))
@@ -64,17 +72,20 @@ def solve(
     stop = np.zeros(1, dtype=np.int32)
     inputs = {
         "at": model.at,
-        "source": model.source,
-        "target": model.target,
+        "scope_at": model.scope_at,
+        "scope": model.scope,
         "table_at": model.table_at,
         "unary": model.unary,
         "tables": model.tables,
     }
+    if start is not None:
+        inputs["start"] = start
     inputs = {name: np.ascontiguousarray(values) for name, values in inputs.items()}
     arguments = _Arguments(
         nodes=nodes,
-        edges=len(model.source),
+        factors=model.num_factors,
         **{name: values.ctypes.data for name, values in inputs.items()},
+        distinct=model.distinct,
         budget=budget,
         used=used,
         work=work,
@@ -93,7 +104,7 @@ def solve(
     status = _call(arguments, stop if work == 0 and budget > PATIENCE else None)
     if status != SOLVED:
         raise MemoryError(
-            f"maximise: the search ran out of memory with {nodes} nodes and {len(model.source)} edges. "
+            f"maximise: the search ran out of memory with {nodes} nodes and {model.num_factors} factors. "
             "Free memory, or solve fewer graphs or replicas at a time."
         )
     count = arguments.components

@@ -1,12 +1,16 @@
-"""A field without padding: all replicas side by side, each node with its own possible states, in float64."""
+"""A field without padding: all replicas side by side, each node with its own states, in float64."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sparse
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from accord.field import PairwiseField
+from accord.field.factors import FactorField, flatten
+from accord.inference.search._rules import tabulate_short_rules
 
 LARGEST = 2.0**200  # potentials are divided by a power of two if one is larger, so that no sum can overflow
 
@@ -24,15 +28,22 @@ class Components(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """States of node v are numbered at[v] to at[v + 1]; tables[table_at[e] : table_at[e + 1]] is edge e's, by rows."""
+    """States of node v are numbered at[v] to at[v + 1]; factor f joins the nodes scope[scope_at[f] : scope_at[f + 1]].
+
+    Its table begins at tables[table_at[f]], and the state of the last node changes fastest. Factors may share a table.
+    Nodes of a field with rules are followed by those that express the rules as tables; `num_own` counts the former.
+    """
 
     at: np.ndarray  # [nodes + 1]
     unary: np.ndarray  # [states of all nodes]
-    source: np.ndarray  # [edges]
-    target: np.ndarray  # [edges]
-    table_at: np.ndarray  # [edges + 1]
+    scope_at: np.ndarray  # [factors + 1]
+    scope: np.ndarray  # [nodes of all factors]
+    table_at: np.ndarray  # [factors]
     tables: np.ndarray  # [entries of all tables]
     state: np.ndarray  # [states of all nodes]: its number in the field
+    graph: np.ndarray  # [nodes of one replica]
+    num_own: int  # nodes of the field itself in each replica
+    distinct: bool  # all factors have two nodes, and no two of them the same ones
     factor: float  # potentials of the field, divided by those here
 
     @property
@@ -40,20 +51,48 @@ class Ragged:
         """Nodes of all replicas."""
         return len(self.at) - 1
 
-    def part(self, nodes: np.ndarray, edges: np.ndarray) -> "Ragged":
-        """Some nodes, which keep their order, and the edges between them."""
+    @property
+    def num_factors(self) -> int:
+        """Factors of all replicas."""
+        return len(self.table_at)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """[factors]: entries of each table."""
+        sizes = np.ones(self.num_factors, dtype=np.int64)
+        np.multiply.at(sizes, self.owner, np.diff(self.at)[self.scope])
+        return sizes
+
+    @property
+    def owner(self) -> np.ndarray:
+        """[nodes of all factors]: which factor each entry of `scope` belongs to."""
+        return np.repeat(np.arange(self.num_factors), np.diff(self.scope_at))
+
+    @property
+    def home(self) -> np.ndarray:
+        """[factors]: the first node of each."""
+        return self.scope[self.scope_at[:-1]]
+
+    def part(self, nodes: np.ndarray, factors: np.ndarray) -> "Ragged":
+        """Some nodes, which keep their order, and the factors among them."""
         place = np.zeros(self.num_nodes, dtype=np.int64)
         place[nodes] = np.arange(len(nodes))
         states, at = _ranges(self.at, nodes)
-        entries, table_at = _ranges(self.table_at, edges)
+        members, scope_at = _ranges(self.scope_at, factors)
+        sizes = self.sizes[factors]
+        begin = np.concatenate([[0], sizes.cumsum()]).astype(np.int64)
+        entries = np.arange(begin[-1]) + np.repeat(self.table_at[factors] - begin[:-1], sizes)
         return Ragged(
             at=at,
             unary=self.unary[states],
-            source=place[self.source[edges]],
-            target=place[self.target[edges]],
-            table_at=table_at,
+            scope_at=scope_at,
+            scope=place[self.scope[members]],
+            table_at=begin[:-1],
             tables=self.tables[entries],
             state=self.state[states],
+            graph=np.zeros(len(nodes), dtype=np.int64),
+            num_own=len(nodes),
+            distinct=self.distinct,
             factor=self.factor,
         )
 
@@ -64,24 +103,53 @@ class Ragged:
         result[found] = self.state[self.at[:-1][found] + chosen[found]]
         return result
 
+    def own_labels(self, chosen: np.ndarray) -> np.ndarray:
+        """The same for the field's own nodes [replicas * own nodes]."""
+        own = np.arange(self.num_nodes) % max(1, len(self.graph)) < self.num_own
+        return self.labels(chosen)[own]
+
+    def components(self) -> np.ndarray:
+        """[nodes]: connected components, numbered by their first node."""
+        nodes = self.num_nodes
+        ends = (self.scope, nodes + self.owner)
+        links = sparse.coo_matrix((np.ones(len(ends[0])), ends), shape=(nodes + self.num_factors,) * 2)
+        found = connected_components(links, directed=False)[1][:nodes]
+        _, first, name = np.unique(found, return_index=True, return_inverse=True)
+        rank = np.empty(len(first), dtype=np.int64)
+        rank[np.argsort(first)] = np.arange(len(first))
+        numbered: np.ndarray = rank[name]
+        return numbered
+
     def scores(self, chosen: np.ndarray, group: np.ndarray, num_groups: int) -> np.ndarray:
         """Scores of groups of nodes, in the units of the field; -inf where a node has no label."""
         missing = np.bincount(group, weights=chosen < 0, minlength=num_groups) > 0
-        state = self.at[:-1] + np.maximum(chosen, 0)
-        total = np.bincount(group, weights=self.unary[state], minlength=num_groups)
-        width = np.diff(self.at)[self.target]
-        pair = np.maximum(chosen, 0)[self.source] * width + np.maximum(chosen, 0)[self.target]
-        total += np.bincount(group[self.source], weights=self.tables[self.table_at[:-1] + pair], minlength=num_groups)
+        label = np.maximum(chosen, 0)
+        total = np.bincount(group, weights=self.unary[self.at[:-1] + label], minlength=num_groups)
+        if self.num_factors:
+            values = self.tables[self.table_at + self._entries(label)]
+            total += np.bincount(group[self.home], weights=values, minlength=num_groups)
         return np.where(missing, -np.inf, total * self.factor)
 
+    def _entries(self, label: np.ndarray) -> np.ndarray:
+        """[factors]: which entry of its table each factor has."""
+        counts, orders = np.diff(self.at), np.diff(self.scope_at)
+        place = np.zeros(self.num_factors, dtype=np.int64)
+        for axis in range(int(orders.max())):
+            has = orders > axis
+            node = self.scope[self.scope_at[:-1][has] + axis]
+            place[has] = place[has] * counts[node] + label[node]
+        return place
 
-def ragged(field: PairwiseField) -> Ragged:
-    """The field without the states that its node potentials forbid."""
-    return without_padding(field.edge_index, *field.expanded())
+
+def ragged(field: PairwiseField | FactorField) -> Ragged:
+    """The field, with rules as tables."""
+    if isinstance(field, FactorField):
+        return _with_factors(field)
+    return without_padding(field.edge_index, *field.expanded(), field.graph)
 
 
-def without_padding(edge_index: Tensor, node_potentials: Tensor, edge_potentials: Tensor) -> Ragged:
-    """The same from node [R, nodes, states] and edge [R, edges, states, states] potentials."""
+def without_padding(edge_index: Tensor, node_potentials: Tensor, edge_potentials: Tensor, graph: Tensor) -> Ragged:
+    """Pairwise node [R, nodes, states] and edge [R, edges, states, states] potentials, without forbidden states."""
     node, edge = (values.detach().double().cpu().numpy() for values in (node_potentials, edge_potentials))
     replicas, nodes, _ = node.shape
     source, target = edge_index.cpu().numpy()
@@ -100,11 +168,40 @@ def without_padding(edge_index: Tensor, node_potentials: Tensor, edge_potentials
     return Ragged(
         at=at,
         unary=node[possible] / factor,
-        source=sources,
-        target=targets,
-        table_at=np.concatenate([[0], sizes.cumsum()]).astype(np.int64),
+        scope_at=2 * np.arange(len(sources) + 1),
+        scope=np.stack([sources, targets], axis=1).reshape(-1),
+        table_at=(sizes.cumsum() - sizes).astype(np.int64),
         tables=tables if factor == 1 else tables / factor,
         state=np.nonzero(possible)[2],
+        graph=graph.cpu().numpy(),
+        num_own=nodes,
+        distinct=True,
+        factor=factor,
+    )
+
+
+def _with_factors(field: FactorField) -> Ragged:
+    """Forbidden states stay; the search leaves them out."""
+    flat = flatten(tabulate_short_rules(field))
+    unary, tables = (values.detach().double().cpu().numpy() for values in (flat.unary, flat.tables))
+    states, scope, orders, table_at = (
+        values.cpu().numpy() for values in (flat.states, flat.scope, flat.scope_at.diff(), flat.table_at)
+    )
+    replicas, shared = len(unary), len(tables) == 1
+    factor = _factor(unary, tables)
+    each = np.arange(replicas)[:, None]
+    length = 0 if shared else tables.shape[1]
+    return Ragged(
+        at=np.concatenate([[0], np.tile(states, replicas).cumsum()]).astype(np.int64),
+        unary=unary.reshape(-1) / factor,
+        scope_at=np.concatenate([[0], np.tile(orders, replicas).cumsum()]).astype(np.int64),
+        scope=(scope + len(states) * each).reshape(-1),
+        table_at=(table_at + length * each).reshape(-1),
+        tables=tables.reshape(-1) if factor == 1 else tables.reshape(-1) / factor,
+        state=np.concatenate([[], *map(np.arange, states)] * replicas).astype(np.int64),
+        graph=flat.graph.cpu().numpy(),
+        num_own=flat.num_own,
+        distinct=False,
         factor=factor,
     )
 
@@ -116,9 +213,9 @@ def _ranges(at: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(begin[-1]) + np.repeat(at[which] - begin[:-1], sizes), begin
 
 
-def _factor(node: np.ndarray, edge: np.ndarray) -> float:
+def _factor(node: np.ndarray, tables: np.ndarray) -> float:
     largest = max(
-        (float(np.abs(values[values > -np.inf]).max(initial=0.0)) for values in (node, edge)),
+        (float(np.abs(values[values > -np.inf]).max(initial=0.0)) for values in (node, tables)),
         default=0.0,
     )
     return 2.0 ** np.ceil(np.log2(largest / LARGEST)) if largest > LARGEST else 1.0

@@ -1,10 +1,11 @@
-"""The search without a compiler: a dual bound, its roundings, and single nodes that change state.
+"""The search without a compiler: enumeration of small components, else a dual bound, its roundings, and single nodes that change state.
 
 Much slower than the C++ kernel, and with fewer methods, but with the same guarantees: the bound holds, and labels are
 allowed or -1.
 """
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from accord.inference.search._dual import Dual
 from accord.inference.search._ragged import Components, Ragged
 
 GAP = 1e-9  # relative to the score; a smaller gap counts as closed
-DUAL, LOCAL = 2, 3  # as in native/portfolio.hpp
+ELIMINATION, DUAL, LOCAL = 1, 2, 3  # as in native/portfolio.hpp
+ENUMERATED = 14  # bits: components with fewer labellings are solved by looking at all of them
 LEAST_FALL = 1e-7  # of the bound in an iteration, relative to the gap: less has converged
 
 
@@ -22,38 +24,63 @@ def solve(model: Ragged, budget: float, seed: int, used: float = 0.0) -> Compone
     from scipy.sparse.csgraph import connected_components
 
     begun, rng = time.monotonic() - used, np.random.default_rng(seed)
-    nodes = model.num_nodes
-    links = sparse.coo_matrix((np.ones(len(model.source)), (model.source, model.target)), shape=(nodes, nodes))
-    count, component = connected_components(links, directed=False) if nodes else (0, np.zeros(0, dtype=np.int64))
-    component = _in_order_of_nodes(component, count)
+    component = model.components()
+    count = int(component.max(initial=-1)) + 1
     bound, method = np.zeros(count), np.zeros(count, dtype=np.int32)
     proof, infeasible = np.zeros(count, dtype=np.int32), np.zeros(count, dtype=bool)
-    labels = np.full(nodes, -1, dtype=np.int64)
-    members = np.split(np.argsort(component, kind="stable"), np.bincount(component, minlength=count).cumsum()[:-1])
-    edges = np.split(
-        np.argsort(component[model.source], kind="stable"),
-        np.bincount(component[model.source], minlength=count).cumsum()[:-1],
-    )
+    labels = np.full(model.num_nodes, -1, dtype=np.int64)
     for name in range(count):
-        if (np.diff(model.at)[members[name]] == 0).any():
+        nodes = np.nonzero(component == name)[0]
+        part, states = _possible(model.part(nodes, np.nonzero(component[model.home] == name)[0]))
+        if (np.diff(part.at) == 0).any():
             infeasible[name], bound[name] = True, -np.inf
             continue
-        left = budget - (time.monotonic() - begun)
-        part = model.part(members[name], edges[name])
-        found, score, bound[name], method[name] = _search(part, max(left, 0.0) / (count - name), rng)
+        if np.log2(np.diff(part.at)).sum() <= ENUMERATED:
+            found, score, way = _enumerate(part)
+            bound[name], method[name], proof[name] = score, way, way
+            infeasible[name] = score == -np.inf
+        else:
+            left = budget - (time.monotonic() - begun)
+            found, score, bound[name], method[name] = _search(part, max(left, 0.0) / (count - name), rng)
+            proof[name] = DUAL if score > -np.inf and bound[name] - score <= GAP * abs(score) else 0
         if score > -np.inf:
-            labels[members[name]] = found
-            proof[name] = DUAL if bound[name] - score <= GAP * abs(score) else 0
+            labels[nodes] = states[part.at[:-1] + found]
     return Components(labels, component, bound, method, proof, infeasible)
 
 
-def _in_order_of_nodes(component: np.ndarray, count: int) -> np.ndarray:
-    """Components numbered by their first node, as the kernel does."""
-    first = np.unique(component, return_index=True)[1]
-    rank: np.ndarray = np.empty(count, dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(count)
-    numbered: np.ndarray = rank[component]
-    return numbered
+def _possible(part: Ragged) -> tuple[Ragged, np.ndarray]:
+    """The model without forbidden states, and the numbers of those that stay."""
+    kept = part.unary > -np.inf
+    states = np.concatenate([np.zeros(0, dtype=np.int64), *map(np.arange, np.diff(part.at))])[kept]
+    if kept.all():
+        return part, states
+    counts = np.add.reduceat(kept, part.at[:-1]) if len(kept) else np.diff(part.at)
+    counts = np.where(np.diff(part.at) > 0, counts, 0)
+    possible = [np.nonzero(kept[a:b])[0] for a, b in zip(part.at[:-1], part.at[1:], strict=True)]
+    tables = [np.zeros(0)]
+    for factor, (begin, size) in enumerate(zip(part.table_at, part.sizes, strict=True)):
+        scope = part.scope[part.scope_at[factor] : part.scope_at[factor + 1]]
+        table = part.tables[begin : begin + size].reshape(np.diff(part.at)[scope])
+        tables.append(table[np.ix_(*(possible[node] for node in scope))].reshape(-1))
+    sizes = np.array([len(table) for table in tables], dtype=np.int64)
+    at = np.concatenate([[0], counts.cumsum()]).astype(np.int64)
+    begins = sizes.cumsum()[:-1]
+    reduced = replace(part, at=at, unary=part.unary[kept], table_at=begins, tables=np.concatenate(tables))
+    return reduced, states
+
+
+def _enumerate(part: Ragged) -> tuple[np.ndarray, float, int]:
+    """Labels, their score and the method, by looking at all labellings."""
+    counts = np.diff(part.at)
+    total = np.zeros(counts)
+    for node, (a, b) in enumerate(zip(part.at[:-1], part.at[1:], strict=True)):
+        total = total + part.unary[a:b].reshape([-1 if node == other else 1 for other in range(len(counts))])
+    for factor, (begin, size) in enumerate(zip(part.table_at, part.sizes, strict=True)):
+        scope = part.scope[part.scope_at[factor] : part.scope_at[factor + 1]]
+        table = part.tables[begin : begin + size].reshape(counts[scope]).transpose(np.argsort(scope))
+        total = total + table.reshape([count if node in scope else 1 for node, count in enumerate(counts)])
+    best = int(total.argmax())
+    return np.array(np.unravel_index(best, total.shape)), float(total.flat[best]), ELIMINATION
 
 
 def _search(part: Ragged, budget: float, rng: np.random.Generator) -> tuple[np.ndarray, float, float, int]:
@@ -80,10 +107,10 @@ def _search(part: Ragged, budget: float, rng: np.random.Generator) -> tuple[np.n
 
 
 class _Local:
-    """Single nodes that change state while that removes forbidden pairs or raises the score."""
+    """Single nodes that change state while that removes forbidden combinations or raises the score."""
 
     def __init__(self, part: Ragged) -> None:
-        self.dual = Dual(part)  # for its tables, where forbidden pairs have a penalty
+        self.dual = Dual(part)  # for its tables, where forbidden combinations have a penalty
 
     def improved(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Labels that no change of a single node improves."""
@@ -92,10 +119,10 @@ class _Local:
             for node in rng.permutation(sorted(waiting)).tolist():
                 waiting.discard(node)
                 value = self.dual.unary[node].copy()
-                for other, edge, is_source in self.dual.arcs[node]:
-                    value += self.dual.table(edge, is_source)[:, labels[other]]
+                for factor, axis in self.dual.around[node]:
+                    value += self.dual.given(factor, axis, labels)
                 state = int(value.argmax())
                 if value[state] > value[labels[node]] + 1e-12 * abs(value[state]):
                     labels[node] = state
-                    waiting.update(other for other, _, _ in self.dual.arcs[node])
+                    waiting.update(other for factor, _ in self.dual.around[node] for other in self.dual.scopes[factor])
         return labels

@@ -45,7 +45,10 @@ def search_undecided(field: PairwiseField, node: Tensor, edge: Tensor, beliefs: 
         kept = inside[source]
         position = inside.cumsum(0) - 1
         model = without_padding(
-            position[field.edge_index[:, kept]], node[replica : replica + 1, inside], edge[replica : replica + 1, kept]
+            position[field.edge_index[:, kept]],
+            node[replica : replica + 1, inside],
+            edge[replica : replica + 1, kept],
+            field.graph[inside],
         )
         found = model.labels(_native.solve(model, UNLIMITED, SEED, work=WORK).labels)
         result[replica, inside] = torch.from_numpy(found).to(labels.device)

@@ -62,7 +62,7 @@ def test_the_dual_equals_the_reference():
     found = _native.solve(model, budget=0.0, seed=0, ways=0)
     for name in range(len(found.bound)):
         nodes = np.nonzero(found.component == name)[0]
-        edges = np.nonzero(found.component[model.source] == name)[0]
+        edges = np.nonzero(found.component[model.home] == name)[0]
         dual = _dual.Dual(model.part(nodes, edges))
         dual.iterate()
         score = model.part(nodes, edges).scores(dual.labels, np.zeros(len(nodes), dtype=np.int64), 1)[0]

@@ -13,7 +13,7 @@ def test_forbidden_states_take_no_room():
     edge = torch.arange(9.0).reshape(1, 3, 3)
     model = ragged(PairwiseField(torch.tensor([[0], [1]]), node, edge))
     assert model.at.tolist() == [0, 2, 3] and model.unary.tolist() == [0, 1, 2]
-    assert model.tables.tolist() == [0, 6] and model.table_at.tolist() == [0, 2]
+    assert model.tables.tolist() == [0, 6] and model.table_at.tolist() == [0]
     assert model.labels(np.array([1, 0])).tolist() == [2, 0]
     assert model.labels(np.array([-1, 0])).tolist() == [-1, 0]
 
@@ -29,10 +29,9 @@ def test_a_part_holds_its_own_tables():
     field = small_fields(5, seed=7)
     model = ragged(field)
     nodes = np.nonzero(field.graph.numpy() == 3)[0]
-    edges = np.nonzero(field.graph.numpy()[model.source] == 3)[0]
+    edges = np.nonzero(field.graph.numpy()[model.home] == 3)[0]
     part = model.part(nodes, edges)
-    assert part.num_nodes == len(nodes) and len(part.source) == len(edges)
+    assert part.num_nodes == len(nodes) and part.num_factors == len(edges)
     edge = int(edges[-1])
-    np.testing.assert_array_equal(
-        part.tables[part.table_at[-2] :], model.tables[model.table_at[edge] : model.table_at[edge + 1]]
-    )
+    begin, size = model.table_at[edge], model.sizes[edge]
+    np.testing.assert_array_equal(part.tables[part.table_at[-1] :], model.tables[begin : begin + size])

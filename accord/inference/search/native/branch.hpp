@@ -79,7 +79,7 @@ class Branch {
         return best;
     }
 
-    // The node whose best two states are closest, given how many edges depend on it.
+    // The node whose best two states are closest, given how many edges and factors depend on it.
     int32_t ambiguous(const Labels&) {
         int32_t found = -1;
         double least = 1e300;
@@ -96,7 +96,7 @@ class Branch {
                     second = std::max(second, total[i]);
             }
             if (left < 2) continue;
-            const double value = (best - second + 1e-3 * m_.scale) / m_.degree(v);
+            const double value = (best - second + 1e-3 * m_.scale) / std::max(1, m_.degree(v));
             if (value < least) least = value, found = v;
         }
         return found;

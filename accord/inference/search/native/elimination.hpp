@@ -132,6 +132,7 @@ class Eliminator {
             have *= states;
         }
         std::vector<std::pair<std::vector<int64_t>, const double*>> parts;
+        for (const int32_t* s = m_.slots_begin(v); s != m_.slots_end(v); ++s) take_factor(plan, p, *s, x, parts);
         for (auto& message : arrived_[p]) {
             std::vector<int64_t> strides(sizes.size(), 0);
             int64_t stride = 1;
@@ -145,6 +146,25 @@ class Eliminator {
         for (auto& [strides, values] : parts) add(table_, sizes, strides, values);
         finish(plan, p, entries / k, k);
         arrived_[p].clear(), arrived_[p].shrink_to_fit();
+    }
+
+    // A factor counts where the first of its nodes is eliminated. Nodes outside the plan keep their states.
+    void take_factor(const Plan& plan, size_t p, int32_t slot, const Labels& x,
+                     std::vector<std::pair<std::vector<int64_t>, const double*>>& parts) const {
+        const Factor& f = m_.factors[m_.factor_of[slot]];
+        const auto& around = plan.around[p];
+        std::vector<int64_t> strides(around.size() + 1, 0);
+        const double* values = m_.tables.data() + f.table;
+        for (int32_t i = f.first; i < f.first + f.order; ++i) {
+            const Member& u = m_.members[i];
+            if (place_[u.node] < 0)
+                values += x[u.node] * u.stride;
+            else if (place_[u.node] < int32_t(p))
+                return;
+            else
+                strides[i == slot ? 0 : 1 + (std::find(around.begin(), around.end(), u.node) - around.begin())] = u.stride;
+        }
+        parts.emplace_back(std::move(strides), values);
     }
 
     // out = table + row, repeated.

@@ -1,10 +1,10 @@
-// A labelling without forbidden pairs: a backtracking search that keeps arc consistency after every choice (Sabin and
+// A labelling without forbidden combinations: a backtracking search that keeps arc consistency after every choice (Sabin and
 // Freuder 1994). Nodes that took part in many contradictions are chosen first, and the search restarts now and then
 // (dom/wdeg, Boussemart et al. 2004). If it ends without a labelling, there is none.
 #pragma once
 #include <queue>
 
-#include "model.hpp"
+#include "support.hpp"
 
 namespace search {
 
@@ -12,7 +12,7 @@ class Feasible {
   public:
     enum Outcome { FOUND, NONE, OPEN };
 
-    explicit Feasible(const Model& m) : m_(m), words_((m.most + 63) / 64), weight_(m.nodes, 1) {
+    explicit Feasible(const Model& m) : m_(m), words_((m.most + 63) / 64), weight_(m.nodes, 1), support_(m) {
         allowed_at_.resize(m.arcs.size(), -1);
         for (int32_t v = 0; v < m.nodes; ++v)
             for (int32_t a = m.first[v]; a < m.first[v + 1]; ++a) note(v, a);
@@ -20,6 +20,9 @@ class Feasible {
         for (int32_t v = 0; v < m.nodes; ++v)
             for (int32_t i = 0; i < m.count[v]; ++i) domain(v)[i / 64] |= uint64_t(1) << (i % 64);
     }
+
+    // Whether the lists of what is allowed have room.
+    static bool fits(const Model& m) { return m.most <= 64 * MOST_WORDS && Support::fits(m); }
 
     // Searches until the deadline; states with higher `wishes` (as model.unary) are tried first. May be called again.
     Outcome run(const std::vector<double>& wishes, Random& random, Labels& x, double deadline, const Clock& clock) {
@@ -85,6 +88,7 @@ class Feasible {
     std::vector<std::pair<int32_t, int32_t>> trail_;  // (node, states it had)
     std::vector<int32_t> waiting_;
     std::vector<Urgent> urgent_;
+    Support support_;
 
     uint64_t* domain(int32_t v) { return domain_.data() + size_t(v) * words_; }
 
@@ -141,6 +145,32 @@ class Feasible {
                 }
                 push(u), waiting_.push_back(u);
             }
+            for (const int32_t* s = m_.slots_begin(v); s != m_.slots_end(v); ++s)
+                if (!revise(m_.factor_of[*s], clock)) return false;
+        }
+        return true;
+    }
+    // The same for the nodes of a factor.
+    bool revise(int32_t f, const Clock& clock) {
+        if (!support_.constrains(f)) return true;
+        clock.add(20.0 + support_.effort(f));
+        const auto has = [&](int32_t u, int32_t i) { return domain(u)[i / 64] >> (i % 64) & 1; };
+        support_.refresh(f, has);
+        const Factor& factor = m_.factors[f];
+        for (int32_t s = factor.first; s < factor.first + factor.order; ++s) {
+            const int32_t u = m_.members[s].node;
+            bool changed = false;
+            for (int32_t i = 0; i < m_.count[u]; ++i) {
+                if (!has(u, i) || support_.holds(s, i)) continue;
+                if (!changed) store(u), changed = true;
+                domain(u)[i / 64] &= ~(uint64_t(1) << (i % 64)), --left_[u];
+            }
+            if (left_[u] == 0) {
+                for (int32_t t = factor.first; t < factor.first + factor.order; ++t) ++weight_[m_.members[t].node];
+                waiting_.clear();
+                return false;
+            }
+            if (changed) push(u), waiting_.push_back(u);
         }
         return true;
     }

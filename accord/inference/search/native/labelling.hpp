@@ -19,6 +19,14 @@ class Labelling {
         local_ = m_.unary;
         for (int32_t v = 0; v < m_.nodes; ++v)
             for (const Arc* a = m_.begin(v); a != m_.end(v); ++a) shift(*a, -1, x[v]);
+        for (const Factor& f : m_.factors) {
+            const double* here = m_.tables.data() + m_.entry(f, x);
+            for (int32_t i = f.first; i < f.first + f.order; ++i) {
+                const Member& u = m_.members[i];
+                const double* row = here - x[u.node] * u.stride;
+                for (int32_t j = 0; j < u.count; ++j) local_[m_.at[u.node] + j] += row[j * u.stride];
+            }
+        }
         score = m_.score(x);
     }
 
@@ -34,6 +42,7 @@ class Labelling {
         const double* own = local(v);
         score += own[state] - own[x[v]];
         for (const Arc* a = m_.begin(v); a != m_.end(v); ++a) shift(*a, x[v], state);
+        for (const int32_t* s = m_.slots_begin(v); s != m_.slots_end(v); ++s) shift(*s, x[v], state);
         x[v] = state;
     }
 
@@ -51,8 +60,8 @@ class Labelling {
             const int32_t best = peak(v);
             if (local(v)[best] <= local(v)[x[v]] + least) continue;
             change(v, best), ++changes;
-            for (const Arc* a = m_.begin(v); a != m_.end(v); ++a)
-                if (!queued[a->other]) queued[a->other] = 1, waiting.push_back(a->other);
+            for (const int32_t* u = m_.near_begin(v); u != m_.near_end(v); ++u)
+                if (!queued[*u]) queued[*u] = 1, waiting.push_back(*u);
         }
     }
 
@@ -149,6 +158,20 @@ class Labelling {
     int32_t peak(int32_t v) const {
         const double* own = local(v);
         return int32_t(std::max_element(own, own + m_.count[v]) - own);
+    }
+
+    // A node of a factor changes from one state to another, which changes the scores of the others' states.
+    void shift(int32_t slot, int32_t from, int32_t to) {
+        const Factor& f = m_.factors[m_.factor_of[slot]];
+        const double* before = m_.tables.data() + m_.entry(f, x);
+        const int64_t step = m_.members[slot].stride * (to - from);
+        for (int32_t i = f.first; i < f.first + f.order; ++i) {
+            if (i == slot) continue;
+            const Member& u = m_.members[i];
+            const double* row = before - x[u.node] * u.stride;
+            double* rows = local_.data() + m_.at[u.node];
+            for (int32_t j = 0; j < u.count; ++j, row += u.stride) rows[j] += row[step] - row[0];
+        }
     }
 
     // The node at the near end of an arc changes from one state to another; -1: it had none.

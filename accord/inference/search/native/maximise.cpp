@@ -9,6 +9,7 @@ namespace search {
 
 constexpr double ENTRIES_PER_SECOND = 1e8;  // of elimination, on a slow machine
 constexpr double QUICK_WORK = 1e6;          // entries that every component may use before the first turn
+constexpr double QUICK_FACTOR = 8;          // of the entries of a component's tables: enough for trees of factors
 constexpr double QUICK_SHARE = 0.03;        // of the time for elimination: what the dual may use before
 constexpr double FIRST_TURN = 0.05;         // seconds of work, see Clock; each turn is twice as long as the one before
 constexpr double FIRST_PASSES = 50;         // of the dual, which the first turn of a large field can hold
@@ -50,23 +51,33 @@ inline void write(const Arguments& a, int32_t c, const std::vector<int32_t>& nod
         a.labels[nodes[i]] = found.x.empty() ? -1 : part->states[part->model.at[i] + found.x[i]];
 }
 
+// The labels from which the search begins, as states that are left; -1: none.
+inline Labels given(const Arguments& a, const Part& part) {
+    Labels x(part.nodes.size(), -1);
+    for (size_t i = 0; i < x.size(); ++i)
+        for (int32_t s = 0; s < part.model.count[i]; ++s)
+            if (part.states[part.model.at[i] + s] == a.start[part.nodes[i]]) x[i] = s;
+    return x;
+}
+
 inline void solve(Arguments& a) {
     const Clock clock(a.budget - a.used, a.stop);
-    const Components parts(a);
+    Parts parts(a);
     a.components = parts.size();
-    std::vector<int32_t> local(a.nodes);
-    std::vector<char> alive(a.nodes ? a.at[a.nodes] : 0);
     std::vector<std::pair<int32_t, std::unique_ptr<Job>>> open;
     for (int32_t c = 0; c < parts.size(); ++c) {
         Part part;
-        if (!prepare(a, parts, c, local, alive, part)) {
+        if (!parts.prepare(c, part)) {
             Found none;
             none.infeasible = true, none.bound = none.score, none.proof = CONTRADICTION;
             write(a, c, part.nodes, nullptr, none);
             continue;
         }
         auto job = std::make_unique<Job>(std::move(part), a.seed, clock);
-        if (a.ways & BY_ELIMINATION) job->portfolio.eliminate(QUICK_WORK, FOREVER);
+        const Model& m = job->part.model;
+        const double quick = std::max(QUICK_WORK, QUICK_FACTOR * double(m.size() + int64_t(m.tables.size())));
+        if (a.ways & BY_ELIMINATION) job->portfolio.eliminate(a.start || !m.factors.empty() ? quick : QUICK_WORK, FOREVER);
+        if (a.start && !job->portfolio.done()) job->portfolio.begin(given(a, job->part));
         if (job->portfolio.done())
             write(a, c, job->part.nodes, &job->part, job->portfolio.found);
         else

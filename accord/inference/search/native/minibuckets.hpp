@@ -39,6 +39,19 @@ class MiniBuckets {
                 for (int32_t j = 0; j < m_.count[t]; ++j) turned[int64_t(j) * m_.count[s] + i] = left[int64_t(i) * m_.count[t] + j];
             store({{s, t}, std::move(turned)});
         }
+        for (const Factor& f : m_.factors) {
+            const std::vector<double> left = dual.rest(f);
+            std::vector<std::pair<int32_t, int64_t>> axes;  // node, stride
+            for (int32_t i = f.first; i < f.first + f.order; ++i)
+                axes.emplace_back(m_.members[i].node, m_.members[i].stride);
+            std::sort(axes.begin(), axes.end(), [&](auto& a, auto& b) { return place_[a.first] < place_[b.first]; });
+            Function turned{{}, std::vector<double>(left.size(), 0.0)};
+            std::vector<int64_t> sizes, strides;
+            for (auto& [v, stride] : axes)
+                turned.scope.push_back(v), sizes.push_back(m_.count[v]), strides.push_back(stride);
+            add(turned.values, sizes, strides, left.data());
+            store(std::move(turned));
+        }
         double total = 0;
         for (int32_t p = 0; p < m_.nodes; ++p) {
             if (clock.past(deadline)) return std::numeric_limits<double>::infinity();

@@ -1,61 +1,24 @@
 // One connected field in double precision, without padding: every node has its own number of states.
 //
-// Forbidden pairs hold a large finite penalty, so that no arithmetic meets infinities. The penalty exceeds the largest
-// possible difference between two allowed labellings. So a labelling is allowed if and only if its score is at least
-// `floor`, and an upper bound below `floor` proves that no labelling is allowed.
+// Factors of two nodes are edges; those of more nodes are kept apart, because edges have shorter loops.
+//
+// Forbidden combinations hold a large finite penalty, so that no arithmetic meets infinities. The penalty exceeds the
+// largest possible difference between two allowed labellings. So a labelling is allowed if and only if its score is at
+// least `floor`, and an upper bound below `floor` proves that no labelling is allowed.
 #pragma once
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
+#include "clock.hpp"
+
 namespace search {
 
 using Labels = std::vector<int32_t>;
 
-// Time as an amount of work, about a nanosecond for each operation. What is tried in which order depends on it alone, so a
-// search that ends before the real time is up gives the same result on every machine.
-class Clock {
-  public:
-    explicit Clock(double budget, const volatile int32_t* stop = nullptr) : budget_(budget), stop_(stop) {}
-    void add(double operations) const { work_ += operations; }
-    double seconds() const { return 1e-9 * work_; }
-    double elapsed() const {
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
-    }
-    bool late() const { return late_ || (late_ = elapsed() > budget_ || (stop_ && *stop_)); }
-    bool past(double deadline) const { return seconds() > deadline || late(); }
-
-  private:
-    std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-    double budget_;
-    const volatile int32_t* stop_;  // set by another thread: the caller was interrupted
-    mutable double work_ = 0;
-    mutable bool late_ = false;
-};
-
-// xoshiro256++ (Blackman and Vigna 2019).
-struct Random {
-    uint64_t s[4];
-    explicit Random(uint64_t seed) {
-        for (auto& word : s) {
-            uint64_t z = (seed += 0x9E3779B97F4A7C15ull);
-            z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-            z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-            word = z ^ (z >> 31);
-        }
-    }
-    static uint64_t turn(uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
-    uint64_t next() {
-        const uint64_t result = turn(s[0] + s[3], 23) + s[0], t = s[1] << 17;
-        s[2] ^= s[0], s[3] ^= s[1], s[1] ^= s[2], s[0] ^= s[3], s[2] ^= t, s[3] = turn(s[3], 45);
-        return result;
-    }
-    uint32_t below(uint32_t n) { return uint32_t((uint64_t(uint32_t(next() >> 32)) * n) >> 32); }
-    double uniform() { return double(next() >> 11) * 0x1p-53; }
-};
+constexpr double FORBIDDEN = -1.7e308;  // what is lower stands for -inf
 
 // One end of an edge, seen from the node it belongs to.
 struct Arc {
@@ -65,6 +28,19 @@ struct Arc {
     bool forward;                 // the node is the edge's source
 };
 
+// A factor of three nodes or more.
+struct Factor {
+    int64_t table;                // where its table begins among `tables`
+    int64_t size;                 // entries of the table
+    int32_t first, order;         // members[first] to members[first + order]
+};
+
+// One node of a factor; they are sorted, and the state of the last one changes fastest.
+struct Member {
+    int32_t node, count;
+    int64_t stride;
+};
+
 struct Model {
     int32_t nodes = 0, edges = 0;
     std::vector<int32_t> count;          // states of a node
@@ -72,31 +48,50 @@ struct Model {
     std::vector<double> unary, tables;   // tables[table_at[e] + source state * count[target] + target state]
     std::vector<int32_t> source, target;
     std::vector<int64_t> table_at;
-    std::vector<double> low;             // lowest allowed value of each table
+    std::vector<double> low;             // [edges + factors]: lowest allowed value of each table
     std::vector<int32_t> first;          // [nodes + 1]: where the arcs of a node begin
     std::vector<Arc> arcs;
+    std::vector<Factor> factors;
+    std::vector<Member> members;
+    std::vector<int32_t> slot_at, slots; // slots[slot_at[v] to slot_at[v + 1]]: where v stands among `members`
+    std::vector<int32_t> factor_of;      // [members]
+    std::vector<int32_t> near_at, near;  // the other nodes of the edges and factors of a node, each once
     double floor = -1e300;               // least score of an allowed labelling
-    double penalty = 0;                  // of a forbidden pair; 0: there are none
+    double penalty = 0;                  // of a forbidden combination; 0: there are none
     double wall = 1;                     // more than any change of score between allowed labellings
     double scale = 0;                    // typical change of score when a node changes its state
     int32_t most = 1;                    // largest number of states
+    int64_t largest = 1;                 // entries of the largest table of a factor
 
     int64_t size() const { return at[nodes]; }
     const Arc* begin(int32_t v) const { return arcs.data() + first[v]; }
     const Arc* end(int32_t v) const { return arcs.data() + first[v + 1]; }
-    int32_t degree(int32_t v) const { return first[v + 1] - first[v]; }
+    int32_t degree(int32_t v) const { return first[v + 1] - first[v] + slot_at[v + 1] - slot_at[v]; }
+    // Where v stands in its factors.
+    const int32_t* slots_begin(int32_t v) const { return slots.data() + slot_at[v]; }
+    const int32_t* slots_end(int32_t v) const { return slots.data() + slot_at[v + 1]; }
+    const int32_t* near_begin(int32_t v) const { return near.data() + near_at[v]; }
+    const int32_t* near_end(int32_t v) const { return near.data() + near_at[v + 1]; }
+
     double pair(int32_t e, const Labels& x) const {
         return tables[table_at[e] + int64_t(x[source[e]]) * count[target[e]] + x[target[e]]];
+    }
+    // Where the entry of a factor's table under labels x is.
+    int64_t entry(const Factor& f, const Labels& x) const {
+        int64_t place = f.table;
+        for (int32_t i = f.first; i < f.first + f.order; ++i) place += members[i].stride * x[members[i].node];
+        return place;
     }
 
     double score(const Labels& x) const {
         double total = 0;
         for (int32_t v = 0; v < nodes; ++v) total += unary[at[v] + x[v]];
         for (int32_t e = 0; e < edges; ++e) total += pair(e, x);
+        for (const Factor& f : factors) total += tables[entry(f, x)];
         return total;
     }
 
-    // Arcs of all nodes, from the ends of the edges.
+    // Arcs, places in factors and neighbours of all nodes.
     void link() {
         first.assign(nodes + 1, 0);
         for (int32_t e = 0; e < edges; ++e) ++first[source[e] + 1], ++first[target[e] + 1];
@@ -109,9 +104,39 @@ struct Model {
             arcs[next[t]++] = {s, e, table_at[e], 1, count[t], false};
         }
         most = nodes ? *std::max_element(count.begin(), count.end()) : 1;
+        slot_at.assign(nodes + 1, 0);
+        for (const Member& m : members) ++slot_at[m.node + 1];
+        for (int32_t v = 0; v < nodes; ++v) slot_at[v + 1] += slot_at[v];
+        slots.resize(members.size()), factor_of.resize(members.size());
+        next.assign(slot_at.begin(), slot_at.end() - 1);
+        for (size_t i = 0; i < members.size(); ++i) slots[next[members[i].node]++] = int32_t(i);
+        for (size_t f = 0; f < factors.size(); ++f) {
+            largest = std::max(largest, factors[f].size);
+            for (int32_t i = 0; i < factors[f].order; ++i) factor_of[factors[f].first + i] = int32_t(f);
+        }
+        near_at.assign(1, 0), near.clear();
+        std::vector<int32_t> seen(nodes, -1);
+        for (int32_t v = 0; v < nodes; ++v) {
+            const auto meet = [&](int32_t u) {
+                if (u != v && seen[u] != v) seen[u] = v, near.push_back(u);
+            };
+            for (const Arc* a = begin(v); a != end(v); ++a) meet(a->other);
+            for (const int32_t* s = slots_begin(v); s != slots_end(v); ++s) {
+                const Factor& f = factors[factor_of[*s]];
+                for (int32_t i = f.first; i < f.first + f.order; ++i) meet(members[i].node);
+            }
+            near_at.push_back(int32_t(near.size()));
+        }
     }
 
-    bool barred(int32_t e, double value) const { return penalty > 0 && value < low[e] - 0.5 * penalty; }
+    // Edges come first, then factors, in `low` and here.
+    int32_t num_tables() const { return edges + int32_t(factors.size()); }
+    double* table(int32_t t) { return tables.data() + (t < edges ? table_at[t] : factors[t - edges].table); }
+    const double* table(int32_t t) const { return tables.data() + (t < edges ? table_at[t] : factors[t - edges].table); }
+    int64_t entries(int32_t t) const {
+        return t < edges ? int64_t(count[source[t]]) * count[target[t]] : factors[t - edges].size;
+    }
+    bool barred(int32_t t, double value) const { return penalty > 0 && value < low[t] - 0.5 * penalty; }
 
     // Replace -inf in tables by the lowest allowed value less the penalty, and find `floor` and `scale`.
     void settle() {
@@ -121,7 +146,7 @@ struct Model {
         const auto look = [&](const double* values, int64_t size) {
             double low = 1e300, high = -1e300;
             for (int64_t i = 0; i < size; ++i) {
-                if (values[i] < -1.7e308) {
+                if (values[i] < FORBIDDEN) {
                     some = true;
                     continue;
                 }
@@ -135,9 +160,14 @@ struct Model {
             const double each = look(unary.data() + at[v], count[v]);
             squares[v] += each * each;
         }
-        for (int32_t e = 0; e < edges; ++e) {
-            const double each = look(tables.data() + table_at[e], int64_t(count[source[e]]) * count[target[e]]);
-            squares[source[e]] += each * each, squares[target[e]] += each * each;
+        for (int32_t t = 0; t < num_tables(); ++t) {
+            const double each = look(table(t), entries(t));
+            if (t < edges) {
+                squares[source[t]] += each * each, squares[target[t]] += each * each;
+            } else {
+                const Factor& f = factors[t - edges];
+                for (int32_t i = f.first; i < f.first + f.order; ++i) squares[members[i].node] += each * each;
+            }
             low.push_back(last);
         }
         scale = 0;
@@ -148,10 +178,10 @@ struct Model {
         floor = least - 1e-9 * (range + std::fabs(least) + 1);
         wall += penalty;
         if (scale == 0) scale = 1;
-        for (int32_t e = 0; e < edges; ++e) {
-            double* table = tables.data() + table_at[e];
-            for (int64_t i = int64_t(count[source[e]]) * count[target[e]]; i-- > 0;)
-                if (table[i] < -1.7e308) table[i] = low[e] - penalty;
+        for (int32_t t = 0; t < num_tables(); ++t) {
+            double* values = table(t);
+            for (int64_t i = entries(t); i-- > 0;)
+                if (values[i] < FORBIDDEN) values[i] = low[t] - penalty;
         }
     }
 

@@ -33,8 +33,8 @@ class Planner {
         for (int32_t v : candidates) {
             if (place_[v] >= 0) continue;
             links_[v].clear();
-            for (const Arc* a = m_.begin(v); a != m_.end(v); ++a)
-                if (slot_[a->other] >= 0) links_[v].push_back(a->other);
+            for (const int32_t* u = m_.near_begin(v); u != m_.near_end(v); ++u)
+                if (slot_[*u] >= 0) links_[v].push_back(*u);
             std::sort(links_[v].begin(), links_[v].end());
         }
         for (int32_t v : candidates)
@@ -77,8 +77,7 @@ class Planner {
         Plan plan;
         std::fill(slot_.begin(), slot_.end(), 0);
         for (int32_t v : order) {
-            links_[v].clear();
-            for (const Arc* a = m_.begin(v); a != m_.end(v); ++a) links_[v].push_back(a->other);
+            links_[v].assign(m_.near_begin(v), m_.near_end(v));
             std::sort(links_[v].begin(), links_[v].end());
         }
         for (int32_t v : order) {
@@ -101,7 +100,7 @@ class Planner {
     size_t peel(const Labels& candidates, double limit, Plan& plan) {
         for (int32_t v : candidates) {
             key_[v] = 0;  // neighbours that are left
-            for (const Arc* a = m_.begin(v); a != m_.end(v); ++a) key_[v] += slot_[a->other] >= 0;
+            for (const int32_t* u = m_.near_begin(v); u != m_.near_end(v); ++u) key_[v] += slot_[*u] >= 0;
         }
         Labels leaves;
         for (int32_t v : candidates)
@@ -109,8 +108,8 @@ class Planner {
         for (size_t next = 0; next < leaves.size(); ++next) {
             const int32_t v = leaves[next];
             int32_t parent = -1;
-            for (const Arc* a = m_.begin(v); a != m_.end(v) && parent < 0; ++a)
-                if (slot_[a->other] >= 0) parent = a->other;
+            for (const int32_t* u = m_.near_begin(v); u != m_.near_end(v) && parent < 0; ++u)
+                if (slot_[*u] >= 0) parent = *u;
             const double entries = double(m_.count[v]) * (parent < 0 ? 1 : m_.count[parent]);
             if (entries > limit) continue;
             plan.work += entries, plan.largest = std::max(plan.largest, entries);

@@ -1,6 +1,6 @@
 // Labellings of one field that are improved, kept and mixed: annealing, tabu search, exact moves of blocks, mixtures.
 //
-// Searches may pass through forbidden pairs, so these have a lower penalty here, which rises while nothing allowed is
+// Searches may pass through forbidden combinations, so these have a lower penalty here, which rises while nothing allowed is
 // found.
 #pragma once
 #include "elimination.hpp"
@@ -68,7 +68,7 @@ class Population {
 
     int renewals() const { return renewals_; }
 
-    // Forbidden pairs cost more from now on.
+    // Forbidden combinations cost more from now on.
     void harden() {
         if (hard_.penalty > 0) soften(soft_.penalty * 1.5), elite_.clear();
     }
@@ -95,10 +95,11 @@ class Population {
     int sweeps_ = 200, rounds_ = 0, barren_ = 0, renewals_ = 0;
 
     void soften(double penalty) {
-        for (int32_t e = 0; e < hard_.edges; ++e) {
-            const int64_t size = int64_t(hard_.count[hard_.source[e]]) * hard_.count[hard_.target[e]];
-            for (int64_t i = hard_.table_at[e]; i < hard_.table_at[e] + size; ++i)
-                if (hard_.barred(e, hard_.tables[i])) soft_.tables[i] = hard_.low[e] - penalty;
+        for (int32_t t = 0; t < hard_.num_tables(); ++t) {
+            const double* values = hard_.table(t);
+            double* softer = soft_.table(t);
+            for (int64_t i = 0; i < hard_.entries(t); ++i)
+                if (hard_.barred(t, values[i])) softer[i] = hard_.low[t] - penalty;
         }
         soft_.penalty = penalty;
     }
@@ -119,8 +120,8 @@ class Population {
         std::vector<char> seen(m_.nodes, 0);
         seen[region[0]] = 1;
         for (size_t next = 0; next < region.size() && region.size() < wanted; ++next)
-            for (const Arc* a = m_.begin(region[next]); a != m_.end(region[next]); ++a)
-                if (!seen[a->other] && random_.below(4)) seen[a->other] = 1, region.push_back(a->other);
+            for (const int32_t* u = m_.near_begin(region[next]); u != m_.near_end(region[next]); ++u)
+                if (!seen[*u] && random_.below(4)) seen[*u] = 1, region.push_back(*u);
         for (int32_t v : region) {
             const int32_t state = int32_t(random_.below(m_.count[v]));
             if (state != current_.x[v]) current_.change(v, state);
@@ -142,8 +143,8 @@ class Population {
         for (int32_t v = 0; v < m_.nodes; ++v) {
             bool differs = other[v] != current_.x[v];
             if (wider)  // nodes beside those may change too
-                for (const Arc* a = m_.begin(v); a != m_.end(v) && !differs; ++a)
-                    differs = other[a->other] != current_.x[a->other];
+                for (const int32_t* u = m_.near_begin(v); u != m_.near_end(v) && !differs; ++u)
+                    differs = other[*u] != current_.x[*u];
             if (differs) apart.push_back(v);
         }
         if (!apart.empty()) optimise(apart, deadline);
@@ -155,7 +156,7 @@ class Population {
             blocks_help_ = false;
             return -1;
         }
-        clock_.add(plan.effort + 10.0 * double(m_.size() + m_.edges));
+        clock_.add(plan.effort + 10.0 * double(m_.size() + m_.edges + m_.members.size()));
         Labels x = current_.x;
         if (!eliminator_.solve(plan, x, random_, 1e-10 * m_.scale, deadline, clock_)) return -1;
         const double score = m_.score(x), gain = score - current_.score;

@@ -47,7 +47,7 @@ class Portfolio {
         take(planner_.make(all_, limit, false, random_, best.work));
         clock_.add(300.0 * m_.nodes);
         if (best.fixed || best.work > EASY_WORK) {
-            if (best.fixed && m_.nodes > LARGE) return false;
+            if (best.fixed && m_.nodes > LARGE && m_.factors.empty()) return false;
             take(planner_.make(all_, limit, true, random_, best.work));
             take(planner_.follow(breadth_first(), limit, best.work));
             for (int again = 0; again < 4 && best.work > EASY_WORK && !clock_.late(); ++again)
@@ -58,6 +58,22 @@ class Portfolio {
         if (!eliminator_.solve(best, x, random_, 0, deadline, clock_)) return false;
         close(x, ELIMINATION);
         return true;
+    }
+
+    // Begins with labels, improved by changes of single nodes. Those that are -1 become the best given the others.
+    void begin(Labels x) {
+        Labels open;
+        for (int32_t v = 0; v < m_.nodes; ++v)
+            if (x[v] < 0) open.push_back(v), x[v] = 0;
+        if (!open.empty()) {
+            const Plan plan = planner_.make(open, MOST_ENTRIES, false, random_);
+            clock_.add(plan.effort);
+            eliminator_.solve(plan, x, random_, 0, 1e300, clock_);
+        }
+        offer(x, LOCAL);
+        Labelling start(m_);
+        start.set(x), start.improve(random_);
+        offer(start.x, LOCAL);
     }
 
     // Passes of the dual until it converges, the gap is closed or time is up; every few passes a labelling.
@@ -81,9 +97,9 @@ class Portfolio {
         }
     }
 
-    // A first labelling where pairs are forbidden, or the proof that there is none.
+    // A first labelling where combinations are forbidden, or the proof that there is none.
     void satisfy(double deadline) {
-        if (m_.penalty == 0 || !found.x.empty() || m_.most > 64 * Feasible::MOST_WORDS) return;
+        if (m_.penalty == 0 || !found.x.empty() || !Feasible::fits(m_)) return;
         if (!feasible_) feasible_ = std::make_unique<Feasible>(m_);
         std::vector<double> wishes = m_.unary;
         if (dual_)
@@ -103,7 +119,7 @@ class Portfolio {
 
     // A tighter bound by elimination in groups, with tables as large as time allows.
     void tighten_by_groups(double deadline) {
-        if (!dual_ || m_.nodes > LARGE || double(m_.nodes) * m_.edges > MOST_LINKS) return;
+        if (!dual_ || m_.nodes > LARGE || double(m_.nodes) * double(m_.near.size()) > 2 * MOST_LINKS) return;
         const Plan plan = planner_.make(all_, 1e300, false, random_);
         if (plan.fixed) return;  // time ran out
         double bits = 0;  // of the tables of exact elimination
@@ -167,7 +183,7 @@ class Portfolio {
     static constexpr double MOST_ENTRIES = 1 << 26;  // of one table: 512 MB
     static constexpr double GROUP_ENTRIES_PER_SECOND = 1e8;  // of mini-buckets, on a slow machine
     static constexpr double MOST_WORK = 2e9;         // entries of all tables: 1 GB for the choices with two states
-    static constexpr double MOST_LINKS = 2e8;        // nodes x edges, up to which all nodes are put in order
+    static constexpr double MOST_LINKS = 2e8;        // nodes x pairs of neighbours, up to which all nodes are put in order
     static constexpr double MOST_HELD = 5e7;         // entries of all tables of mini-buckets: 400 MB
     static constexpr double EASY_WORK = 1e6;         // entries that take milliseconds; other orders are not tried
     static constexpr int32_t LARGE = 20000;          // nodes; beyond, only the quickest order is tried
@@ -224,8 +240,8 @@ class Portfolio {
             std::vector<char> seen(m_.nodes, 0);
             order.assign(1, start), seen[start] = 1;
             for (size_t next = 0; next < order.size(); ++next)
-                for (const Arc* a = m_.begin(order[next]); a != m_.end(order[next]); ++a)
-                    if (!seen[a->other]) seen[a->other] = 1, order.push_back(a->other);
+                for (const int32_t* u = m_.near_begin(order[next]); u != m_.near_end(order[next]); ++u)
+                    if (!seen[*u]) seen[*u] = 1, order.push_back(*u);
             start = order.back();
         }
         return order;

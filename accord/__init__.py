@@ -8,7 +8,7 @@ from accord._version import __version__
 if TYPE_CHECKING:
     from accord.datasets import load_benchmark
     from accord.estimator import NodeClassifier
-    from accord.field import PairwiseField
+    from accord.field import ChainField, PairwiseField
     from accord.field.factors import (
         AndFactors,
         AtMostOneFactors,
@@ -25,6 +25,7 @@ __all__ = [
     "AndFactors",
     "AtMostOneFactors",
     "AutomatonFactors",
+    "ChainField",
     "FactorField",
     "NodeClassifier",
     "OrFactors",
@@ -45,7 +46,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "datasets": ["load_benchmark"],
         "estimator": ["NodeClassifier"],
-        "field": ["PairwiseField"],
+        "field": ["ChainField", "PairwiseField"],
         "field.factors": [
             "AndFactors",
             "AtMostOneFactors",

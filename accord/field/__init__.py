@@ -1,5 +1,6 @@
 """Pairwise fields: log-potentials on nodes and edges, and how pseudomarginals combine into them."""
 
+from accord.field._chains import ChainField
 from accord.field._field import PairwiseField
 from accord.field._pseudomarginals import (
     Combination,
@@ -12,6 +13,7 @@ from accord.field._pseudomarginals import (
 )
 
 __all__ = [
+    "ChainField",
     "Combination",
     "Normaliser",
     "PairwiseField",

@@ -19,7 +19,7 @@ LARGEST_POTENTIAL = {dtype: torch.finfo(dtype).max / 2**20 for dtype in POTENTIA
 def check_forms(node: object, edge: object, where: str) -> None:
     """Refuse potentials that are not float tensors, or whose shapes do not fit together."""
     node = check_node_form(node, where)
-    edge = _check_form(edge, "edge", "edges, states, states", where)
+    edge = check_form(edge, "edge", "edges, states, states", where)
     if edge.shape[-2:] != (node.shape[-1],) * 2:
         raise FieldError(
             f"{where}: edge potentials have {list(edge.shape[-2:])} states but node potentials have "
@@ -33,7 +33,8 @@ def check_forms(node: object, edge: object, where: str) -> None:
     broadcast_replicas(where, node=node.shape[:-2], edge=edge.shape[:-3])
 
 
-def _check_form(values: object, name: str, axes: str, where: str) -> Tensor:
+def check_form(values: object, name: str, axes: str, where: str) -> Tensor:
+    """Return potentials if they are a float tensor with the axes that are named, or more."""
     tensor = check_tensor(values, name, where)
     if tensor.dtype not in POTENTIAL_DTYPES:
         raise InputTypeError(
@@ -50,12 +51,12 @@ def _check_form(values: object, name: str, axes: str, where: str) -> Tensor:
 
 def check_potentials(node: Tensor, edge: Tensor, where: str) -> None:
     """Refuse potentials that hold NaN, +inf, or numbers so large that sums of them overflow."""
-    check_numbers_of("node potentials", node, where)
-    check_numbers_of("edge potentials", edge, where)
+    check_values("node", node, where)
+    check_values("edge", edge, where)
 
 
-def check_numbers_of(name: str, given: Tensor, where: str) -> None:
-    """Refuse log-potentials that hold NaN, +inf, or numbers so large that sums of them overflow."""
+def check_values(name: str, given: Tensor, where: str) -> None:
+    """Refuse potentials that hold NaN, +inf, or numbers so large that sums of them overflow."""
     if not given.numel():
         return
     values = dense(given)
@@ -69,7 +70,7 @@ def check_numbers_of(name: str, given: Tensor, where: str) -> None:
         number = float(values[tuple(first)])
         many = int(bad.sum()) * (given.numel() // values.numel())
         kind = "NaN" if math.isnan(number) else f"{number:+.3g}"
-        found = f"{where}: {name} hold {kind} ({many} bad entries, the first at {first}). "
+        found = f"{where}: {name} potentials hold {kind} ({many} bad entries, the first at {first}). "
         if math.isfinite(number):
             raise FieldError(
                 f"{found}Sums of numbers beyond {limit:.1g} overflow {values.dtype}. Use -inf for what is forbidden."
@@ -82,7 +83,7 @@ def check_numbers_of(name: str, given: Tensor, where: str) -> None:
 
 def check_node_form(node: object, where: str) -> Tensor:
     """Return node potentials [..., nodes, states] if they are floats with at least one state."""
-    tensor = _check_form(node, "node", "nodes, states", where)
+    tensor = check_form(node, "node", "nodes, states", where)
     if tensor.shape[-1] < 1:
         raise FieldError(f"{where}: node potentials have no states. Give each node at least one.")
     return tensor

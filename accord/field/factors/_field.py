@@ -14,8 +14,8 @@ from accord.field._checks import (
     check_graph_count,
     check_labels,
     check_node_form,
-    check_numbers_of,
     check_state_counts,
+    check_values,
 )
 from accord.field._field import sum_dtype
 from accord.field.factors._groups import AutomatonFactors, FactorGroup, TableFactors
@@ -55,7 +55,7 @@ class FactorField:
         where = type(self).__name__
         node = check_node_form(node, where)
         check_memory_holds(where, node=node, graph=graph)
-        check_numbers_of("node potentials", node, where)
+        check_values("node", node, where)
         self.states, self.node = check_state_counts(num_states, node, where)
         self.groups = tuple(self._checked(group, number, where) for number, group in enumerate(groups))
         no_edges = torch.zeros(2, 0, dtype=torch.long, device=node.device)

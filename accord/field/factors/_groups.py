@@ -7,7 +7,7 @@ from torch import Tensor
 
 from accord.errors import FieldError, GraphError, InputTypeError
 from accord.field._changes import check_memory_holds
-from accord.field._checks import POTENTIAL_DTYPES, check_numbers_of
+from accord.field._checks import POTENTIAL_DTYPES, check_values
 from accord.graphs._checks import check_integer, check_same_device, check_tensor
 
 MAX_ORDER = 60  # variables of a table: torch tensors have at most 64 axes
@@ -48,7 +48,7 @@ class TableFactors:
                 "needed. Give one table for each row of scope, or a single one as tables[None]."
             )
         check_same_device(where, scope=self.scope, tables=tables)
-        check_numbers_of("tables", tables, where)
+        check_values("table", tables, where)
         if self.table is None:
             if self.num_tables not in (1, self.num_factors):
                 raise FieldError(
@@ -165,7 +165,7 @@ class AutomatonFactors:
                 f"states, or [{self.num_factors}, {len(transitions)}], is needed."
             )
         check_same_device(where, scope=self.scope, transitions=transitions, final=final)
-        check_numbers_of("final", final, where)
+        check_values("final", final, where)
         object.__setattr__(self, "transitions", transitions)
         object.__setattr__(self, "final", final)
 

@@ -42,6 +42,7 @@ class Library(NamedTuple):
     name: str  # of the function that uses it; the main file is name.cpp
     folder: Path
     entry_points: tuple[str, ...]
+    headers: tuple[Path, ...] = ()  # of other folders, that it includes
 
 
 PROPAGATE = Library("propagate", SOURCES, ("accord_propagate_float32", "accord_propagate_float64"))
@@ -60,6 +61,7 @@ def load_library(library: Library = PROPAGATE) -> ctypes.CDLL:
     """
     compiler = find_compiler()
     source = {path.name: path.read_bytes() for path in sorted(library.folder.glob("*.[ch]pp"))}
+    source |= {path.name: path.read_bytes() for path in library.headers if path.exists()}
     if f"{library.name}.cpp" not in source:
         raise BuildError(f"the kernel's source is not installed in {library.folder.name}")
     path = cache_folder() / "kernels" / f"{library.name}-{_key(compiler, source)}.so"
@@ -150,7 +152,8 @@ def _compile(compiler: list[str], path: Path, library: Library) -> None:
     try:
         with _cache.keep(path) as built:
             for tuning in TUNING:
-                flags = [*FLAGS, tuning] if tuning else FLAGS
+                flags = [*FLAGS, tuning] if tuning else [*FLAGS]
+                flags += [f"-I{folder}" for folder in sorted({str(path.parent) for path in library.headers})]
                 status, errors = _run(
                     [*compiler, *flags, str(library.folder / f"{library.name}.cpp"), "-o", str(built)]
                 )

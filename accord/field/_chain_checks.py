@@ -84,9 +84,7 @@ def check_chain_forms(node: object, edge: object, start: object, end: object, wh
     broadcast_replicas(where, **lead)
 
 
-def check_lengths(
-    lengths: object, chains: int, longest: int, device: torch.device, where: str
-) -> tuple[Tensor, bool]:
+def check_lengths(lengths: object, chains: int, longest: int, device: torch.device, where: str) -> tuple[Tensor, bool]:
     """Return lengths [chains] as int64, and whether some are less than `longest`."""
     if lengths is None:
         return torch.full((chains,), longest, dtype=torch.long, device=device), False

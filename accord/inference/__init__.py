@@ -7,11 +7,13 @@ from accord.inference._options import Schedule, Semiring
 from accord.inference._propagate import propagate
 from accord.inference._sampling import sample_exact, sample_gibbs
 from accord.inference._trace import trace
+from accord.inference.chains import ChainBeliefs, k_best
 from accord.inference.exact import ExactBeliefs, eliminate_beliefs, enumerate_beliefs
 from accord.inference.search import Maximum, maximise
 
 __all__ = [
     "Beliefs",
+    "ChainBeliefs",
     "ExactBeliefs",
     "Maximum",
     "Schedule",
@@ -19,6 +21,7 @@ __all__ = [
     "eliminate_beliefs",
     "enumerate_beliefs",
     "find_labels",
+    "k_best",
     "maximise",
     "possible_states",
     "propagate",

@@ -6,22 +6,26 @@ import torch
 from torch import Tensor
 
 from accord.errors import FieldError, InfeasibleError, InputTypeError, OptionError
-from accord.field import PairwiseField
+from accord.field import ChainField, PairwiseField
 from accord.graphs import Arcs
 from accord.graphs._checks import check_integer
 from accord.graphs._colouring import colour_nodes
+from accord.inference._draw import draw
 from accord.inference._propagate import propagate
 from accord.inference._semiring import REDUCE
+from accord.inference.chains import sample_chains
 from accord.inference.exact import MAX_TABLE, backtrack, clique_tree
 
 
 def sample_exact(
-    field: PairwiseField,
+    field: PairwiseField | ChainField,
     num_samples: int = 1,
     generator: torch.Generator | None = None,
     max_table: int = MAX_TABLE,
 ) -> Tensor:
     """Independent labellings from the joint distribution: [num_samples, *replicas, nodes].
+
+    Those of a `ChainField` are [num_samples, *replicas, chains, length], -1 beyond the end of a chain.
 
     Sums are passed to the roots of a tree of cliques; then labels are drawn from the roots outwards, each given those
     already drawn (forward filtering, backward sampling). Feasible on trees of any size and on loopy graphs of small
@@ -39,6 +43,8 @@ def sample_exact(
     """
     where = "sample_exact"
     _check_count(num_samples, "num_samples", 1, where)
+    if isinstance(field, ChainField):
+        return sample_chains(field, num_samples, generator, where)
     with torch.no_grad():
         tree = clique_tree(field, max_table, where)
         collected = tree.collect(REDUCE["sum"])
@@ -91,20 +97,6 @@ def sample_gibbs(
             for group in groups:
                 chains[group.nodes] = draw(group.conditional(chains), generator)
         return chains.permute(2, 1, 0).reshape(shape)
-
-
-def draw(logits: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Draw one state for each row of unnormalised log-probabilities [..., states]; never one that is -inf.
-
-    It is the state at which the running sum of probabilities exceeds a uniform random number.
-    """
-    sums = (logits - logits.amax(-1, keepdim=True)).exp().cumsum(-1)
-    total = sums[..., -1:].contiguous()
-    device = logits.device if generator is None else generator.device
-    uniform = torch.rand(total.shape, dtype=total.dtype, device=device, generator=generator).to(logits.device)
-    # Rounding must not raise the number to the total itself: only forbidden states, or none, would come after it.
-    passed = torch.minimum(uniform * total, torch.nextafter(total, torch.zeros_like(total)))
-    return torch.searchsorted(sums, passed, right=True)[..., 0]
 
 
 @dataclass(frozen=True, eq=False)

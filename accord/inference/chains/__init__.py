@@ -1,5 +1,7 @@
 """Chains: exact forward-backward, Viterbi, the k best labellings, and samples."""
 
 from accord.inference.chains._beliefs import ChainBeliefs, solve_chains
+from accord.inference.chains._best import k_best
+from accord.inference.chains._draws import sample_chains
 
-__all__ = ["ChainBeliefs", "solve_chains"]
+__all__ = ["ChainBeliefs", "k_best", "sample_chains", "solve_chains"]

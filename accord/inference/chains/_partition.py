@@ -28,11 +28,11 @@ class _LogPartition(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, weight: Tensor) -> tuple[Tensor | None, ...]:
-        tensors = ctx.saved_tensors  # raises an error if one was changed in place
+        node, edge, start, end = ctx.saved_tensors  # raises an error if one was changed in place
         wanted = ctx.needs_input_grad[2:]
         if torch.is_grad_enabled():
-            return None, None, *_differentiable(ChainProblem(*tensors, ctx.lengths, ctx.present), weight, wanted)
-        node, edge, start, end = tensors
+            problem = ChainProblem(node, edge, start, end, ctx.lengths, ctx.present)
+            return None, None, *_differentiable(problem, weight, wanted)
         at_node, at_edge = ctx.passed.gradient(weight, edge.shape if wanted[1] else None)
         at_start = at_node[:, :, 0].sum_to_size(start.shape) if wanted[2] else None
         at_end = _last(at_node, ctx.lengths).sum_to_size(end.shape) if wanted[3] else None

@@ -5,15 +5,17 @@ removed first, and with them the loops that run through them.
 """
 
 from dataclasses import dataclass
+from typing import overload
 
 import torch
 from torch import Tensor
 
 from accord.errors import InfeasibleError, InputTypeError, OptionError, TooLargeError
-from accord.field import PairwiseField
+from accord.field import ChainField, PairwiseField
 from accord.field._field import sum_dtype
 from accord.inference._options import Semiring, check_semiring
 from accord.inference._semiring import REDUCE, Reduction
+from accord.inference.chains import ChainBeliefs, solve_chains
 from accord.inference.exact._beliefs import ExactBeliefs
 from accord.inference.exact._junction import Junction, build_junction
 from accord.inference.exact._order import find_cliques
@@ -24,15 +26,26 @@ MAX_TABLES = 2**6  # all tables together, as a multiple of the largest allowed
 MAX_CLIQUE = 60  # torch tensors have at most 64 axes
 
 
-def eliminate_beliefs(field: PairwiseField, semiring: Semiring = "sum", max_table: int = MAX_TABLE) -> ExactBeliefs:
+@overload
+def eliminate_beliefs(field: PairwiseField, semiring: Semiring = "sum", max_table: int = MAX_TABLE) -> ExactBeliefs: ...
+
+
+@overload
+def eliminate_beliefs(field: ChainField, semiring: Semiring = "sum", max_table: int = MAX_TABLE) -> ChainBeliefs: ...
+
+
+def eliminate_beliefs(
+    field: PairwiseField | ChainField, semiring: Semiring = "sum", max_table: int = MAX_TABLE
+) -> ExactBeliefs | ChainBeliefs:
     """Exact beliefs by passing messages on a tree of cliques (Lauritzen and Spiegelhalter 1988).
 
     Differentiable; the gradient of `log_partition` is the marginals. Computed in float64 and returned in the precision
-    of the field: at a node with many neighbours, float32 sums drift.
+    of the field: at a node with many neighbours, float32 sums drift. Chains are solved by forward and backward passes
+    instead, on CPUs in a compiled kernel, whose log-partition also has its gradient from a backward pass.
 
     Args:
         field: the field to solve. Graphs of a batch and replicas are solved at once, with the conventions of
-            `propagate`.
+            `propagate`. A `ChainField` gives `ChainBeliefs`, with one row for each chain.
         semiring: "sum" for marginals and log Z, "max" for max-marginals and the optimum's score. `decode()` gives
             an exact optimum with either.
         max_table: most entries that one table may have: states ** clique size * replicas. All tables of cliques larger
@@ -44,6 +57,8 @@ def eliminate_beliefs(field: PairwiseField, semiring: Semiring = "sum", max_tabl
     """
     where = "eliminate_beliefs"
     check_semiring(semiring, where)
+    if isinstance(field, ChainField):
+        return solve_chains(field, semiring, where)
     tree = clique_tree(field, max_table, where, wide=True)
     collected = tree.collect(REDUCE[semiring])
     log_partition = tree.totals(collected, where)

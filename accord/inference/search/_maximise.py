@@ -53,12 +53,13 @@ def maximise(field: PairwiseField | FactorField, budget: float = 1.0, seed: int 
     """The labelling with the highest score, as far as it is found in a given time, and an upper bound.
 
     Graphs of small treewidth are solved exactly by elimination. Others get a bound from sequential reweighted message
-    passing (TRW-S, SRMP; Kolmogorov 2006, 2015) that holds whenever it is stopped, and labellings from its rounding, from simulated
-    annealing, tabu search and exact moves of large blocks of nodes, and from the combination of such labellings. Branch
-    and bound closes the gap where it can. The call ends as soon as every graph is solved.
+    passing (TRW-S, SRMP; Kolmogorov 2006, 2015) that holds whenever it is stopped, and labellings from its rounding,
+    from simulated annealing, tabu search and exact moves of large blocks of nodes, and from the combination of such
+    labellings. Branch and bound closes the gap where it can. The call ends as soon as every graph is solved.
 
     Args:
-        field: the field, pairwise or with factors over any few variables; every replica and every graph of a batch is solved on its own.
+        field: the field, pairwise or with factors over any few variables; every replica and every graph of a batch is
+            solved on its own.
         budget: seconds for the whole call. At least one labelling is tried however small it is. Compiling the kernel,
             once on a machine, is not counted.
         seed: of the random choices. Calls that end before their budget return the same labels for the same seed.

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sparse
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from accord.field import PairwiseField
@@ -71,7 +69,8 @@ class Ragged:
     @property
     def home(self) -> np.ndarray:
         """[factors]: the first node of each."""
-        return self.scope[self.scope_at[:-1]]
+        nodes: np.ndarray = self.scope[self.scope_at[:-1]]
+        return nodes
 
     def part(self, nodes: np.ndarray, factors: np.ndarray) -> "Ragged":
         """Some nodes, which keep their order, and the factors among them."""
@@ -110,6 +109,9 @@ class Ragged:
 
     def components(self) -> np.ndarray:
         """[nodes]: connected components, numbered by their first node."""
+        import scipy.sparse as sparse  # scipy is slow to load, and most calls do not need it
+        from scipy.sparse.csgraph import connected_components
+
         nodes = self.num_nodes
         ends = (self.scope, nodes + self.owner)
         links = sparse.coo_matrix((np.ones(len(ends[0])), ends), shape=(nodes + self.num_factors,) * 2)

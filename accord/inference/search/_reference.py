@@ -1,4 +1,4 @@
-"""The search without a compiler: enumeration of small components, else a dual bound, its roundings, and single nodes that change state.
+"""The search without a compiler: enumeration of small components, else a dual bound and changes of single nodes.
 
 Much slower than the C++ kernel, and with fewer methods, but with the same guarantees: the bound holds, and labels are
 allowed or -1.
@@ -18,11 +18,24 @@ ENUMERATED = 14  # bits: components with fewer labellings are solved by looking 
 LEAST_FALL = 1e-7  # of the bound in an iteration, relative to the gap: less has converged
 
 
-def solve(model: Ragged, budget: float, seed: int, used: float = 0.0) -> Components:
-    """What `_native.solve` returns, as far as it is found in `budget` seconds, of which some are used."""
-    import scipy.sparse as sparse  # scipy is slow to load, and most calls do not need it
-    from scipy.sparse.csgraph import connected_components
+def solve(
+    model: Ragged,
+    budget: float,
+    seed: int,
+    used: float = 0.0,
+    passes: int | None = None,
+    start: np.ndarray | None = None,
+) -> Components:
+    """What `_native.solve` returns, as far as it is found in `budget` seconds, of which some are used.
 
+    Args:
+        model: the field.
+        budget: seconds.
+        seed: of the random choices.
+        used: seconds of the budget that have passed.
+        passes: end after so many passes of the dual or restarts, whatever time they take.
+        start: [nodes], labels from which the search begins; -1 leaves a node open.
+    """
     begun, rng = time.monotonic() - used, np.random.default_rng(seed)
     component = model.components()
     count = int(component.max(initial=-1)) + 1
@@ -41,7 +54,9 @@ def solve(model: Ragged, budget: float, seed: int, used: float = 0.0) -> Compone
             infeasible[name] = score == -np.inf
         else:
             left = budget - (time.monotonic() - begun)
-            found, score, bound[name], method[name] = _search(part, max(left, 0.0) / (count - name), rng)
+            first = None if start is None else _places(part, states, start[nodes])
+            share = max(left, 0.0) / (count - name)
+            found, score, bound[name], method[name] = _search(part, share, rng, passes, first)
             proof[name] = DUAL if score > -np.inf and bound[name] - score <= GAP * abs(score) else 0
         if score > -np.inf:
             labels[nodes] = states[part.at[:-1] + found]
@@ -83,26 +98,40 @@ def _enumerate(part: Ragged) -> tuple[np.ndarray, float, int]:
     return np.array(np.unravel_index(best, total.shape)), float(total.flat[best]), ELIMINATION
 
 
-def _search(part: Ragged, budget: float, rng: np.random.Generator) -> tuple[np.ndarray, float, float, int]:
+def _places(part: Ragged, states: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Where labels are among the states that stay; 0 for those that do not."""
+    node = np.repeat(np.arange(part.num_nodes), np.diff(part.at))
+    kept = np.nonzero(states == labels[node])[0]
+    places = np.zeros(part.num_nodes, dtype=np.int64)
+    places[node[kept]] = kept - part.at[node[kept]]
+    return places
+
+
+def _search(
+    part: Ragged, budget: float, rng: np.random.Generator, passes: int | None, first: np.ndarray | None
+) -> tuple[np.ndarray, float, float, int]:
     """Labels, their score, a bound and the method, of one component."""
     begun = time.monotonic()
     group = np.zeros(part.num_nodes, dtype=np.int64)
     dual, best, score, bound, method = Dual(part), group, -np.inf, np.inf, DUAL
     local = _Local(part)
-    restart = False
+    restart, counts, done = False, np.diff(part.at), 0
     while True:
         if not restart:
             before = bound
             dual.iterate()
             bound = min(bound, dual.bound)
-        counts = np.diff(part.at)
         start = (rng.random(part.num_nodes) * counts).astype(np.int64) if restart else dual.labels.copy()
+        if first is not None:
+            start, first = first, None
         for labels, way in ((start, DUAL), (local.improved(start.copy(), rng), LOCAL)):
             found = float(part.scores(labels, group, 1)[0]) / part.factor
             if found > score:
                 best, score, method = labels, found, way
         restart = restart or before - bound < LEAST_FALL * (bound - score)
-        if bound - score <= GAP * abs(score) or time.monotonic() - begun > budget:
+        done += 1
+        late = time.monotonic() - begun > budget if passes is None else done >= passes
+        if late or bound - score <= GAP * abs(score):
             return best, score, max(bound, score), method
 
 

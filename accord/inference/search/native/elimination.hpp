@@ -10,14 +10,15 @@
 
 namespace search {
 
-// table += values, which is indexed with the given strides.
-inline void add(std::vector<double>& table, const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides,
+// table += values, which is indexed with the given strides. The table has the first `axes` axes.
+inline void add(double* table, const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, size_t axes,
                 const double* values) {
     std::vector<int64_t> offsets;
     size_t inner = 0;
-    int64_t block = 1;
+    int64_t block = 1, entries = 1;
+    for (size_t d = 0; d < axes; ++d) entries *= sizes[d];
     bool plain = true;  // the innermost axes are stored in the same order
-    while (inner < sizes.size() && (plain && strides[inner] == block ? true : block * sizes[inner] <= 512)) {
+    while (inner < axes && (plain && strides[inner] == block ? true : block * sizes[inner] <= 512)) {
         plain = plain && strides[inner] == block;
         block *= sizes[inner++];
     }
@@ -30,17 +31,17 @@ inline void add(std::vector<double>& table, const std::vector<int64_t>& sizes, c
             have *= sizes[d];
         }
     }
-    std::vector<int64_t> at(sizes.size(), 0);
+    std::vector<int64_t> at(axes, 0);
     int64_t base = 0;
-    double* out = table.data();
-    const int64_t blocks = int64_t(table.size()) / block;
+    double* out = table;
+    const int64_t blocks = entries / block;
     for (int64_t b = 0; b < blocks; ++b, out += block) {
         const double* from = values + base;
         if (plain)
             for (int64_t i = 0; i < block; ++i) out[i] += from[i];
         else
             for (int64_t i = 0; i < block; ++i) out[i] += from[offsets[i]];
-        for (size_t d = inner; d < sizes.size(); ++d) {
+        for (size_t d = inner; d < axes; ++d) {
             base += strides[d];
             if (++at[d] < sizes[d]) break;
             base -= strides[d] * sizes[d], at[d] = 0;
@@ -80,8 +81,15 @@ class Eliminator {
         std::vector<int32_t> scope;
         std::vector<double> values;
     };
+    // Something that is added to a node's table, once that has the axes it depends on.
+    struct Addend {
+        std::vector<int64_t> strides;
+        size_t axes;
+        const double* values;
+    };
     const Model& m_;
     std::vector<int32_t> place_;
+    std::vector<Addend> parts_;
     std::vector<std::vector<Message>> arrived_;  // by position: tables of nodes eliminated before
     std::vector<std::vector<uint8_t>> choices_;  // by position: best state for each state of the nodes around
     std::vector<double> table_;
@@ -113,10 +121,28 @@ class Eliminator {
                 to[std::find(around.begin(), around.end(), a->other) - around.begin()] = a;
             }
         }
-        // Axis by axis: the table so far is repeated for every state of the next node, plus the edge to it.
+        // What else depends on the node: factors, and tables of nodes that were eliminated before.
+        parts_.clear();
+        for (const int32_t* s = m_.slots_begin(v); s != m_.slots_end(v); ++s) take_factor(plan, p, *s, x);
+        for (auto& message : arrived_[p]) {
+            Addend part{std::vector<int64_t>(sizes.size(), 0), 0, message.values.data()};
+            int64_t stride = 1;
+            size_t d = 0;
+            for (int32_t u : message.scope) {
+                while (d > 0 ? around[d - 1] != u : v != u) ++d;
+                part.strides[d] = stride, stride *= m_.count[u], part.axes = d + 1;
+            }
+            parts_.push_back(std::move(part));
+        }
+        const auto add_parts = [&](size_t axes) {  // that depend on the last of so many axes
+            for (const Addend& part : parts_)
+                if (part.axes == axes) add(table_.data(), sizes, part.strides, axes, part.values);
+        };
+        // Axis by axis: the table so far is repeated for every state of the next node, plus what depends on that node.
         table_.resize(entries);
         std::copy(own.begin(), own.end(), table_.begin());
         int64_t have = k;
+        add_parts(1);
         for (size_t d = 0; d < around.size(); ++d) {
             const int64_t states = sizes[d + 1];
             for (int64_t s = states; s-- > 0;) {
@@ -130,41 +156,29 @@ class Eliminator {
                 spread(table_.data(), own.data(), out, have, k);
             }
             have *= states;
+            add_parts(d + 2);
         }
-        std::vector<std::pair<std::vector<int64_t>, const double*>> parts;
-        for (const int32_t* s = m_.slots_begin(v); s != m_.slots_end(v); ++s) take_factor(plan, p, *s, x, parts);
-        for (auto& message : arrived_[p]) {
-            std::vector<int64_t> strides(sizes.size(), 0);
-            int64_t stride = 1;
-            size_t d = 0;
-            for (int32_t u : message.scope) {
-                while (d > 0 ? around[d - 1] != u : v != u) ++d;
-                strides[d] = stride, stride *= m_.count[u];
-            }
-            parts.emplace_back(strides, message.values.data());
-        }
-        for (auto& [strides, values] : parts) add(table_, sizes, strides, values);
         finish(plan, p, entries / k, k);
         arrived_[p].clear(), arrived_[p].shrink_to_fit();
     }
 
     // A factor counts where the first of its nodes is eliminated. Nodes outside the plan keep their states.
-    void take_factor(const Plan& plan, size_t p, int32_t slot, const Labels& x,
-                     std::vector<std::pair<std::vector<int64_t>, const double*>>& parts) const {
+    void take_factor(const Plan& plan, size_t p, int32_t slot, const Labels& x) {
         const Factor& f = m_.factors[m_.factor_of[slot]];
         const auto& around = plan.around[p];
-        std::vector<int64_t> strides(around.size() + 1, 0);
-        const double* values = m_.tables.data() + f.table;
+        Addend part{std::vector<int64_t>(around.size() + 1, 0), 1, m_.tables.data() + f.table};
         for (int32_t i = f.first; i < f.first + f.order; ++i) {
             const Member& u = m_.members[i];
             if (place_[u.node] < 0)
-                values += x[u.node] * u.stride;
+                part.values += x[u.node] * u.stride;
             else if (place_[u.node] < int32_t(p))
                 return;
-            else
-                strides[i == slot ? 0 : 1 + (std::find(around.begin(), around.end(), u.node) - around.begin())] = u.stride;
+            else {
+                const size_t d = i == slot ? 0 : 1 + (std::find(around.begin(), around.end(), u.node) - around.begin());
+                part.strides[d] = u.stride, part.axes = std::max(part.axes, d + 1);
+            }
         }
-        parts.emplace_back(std::move(strides), values);
+        parts_.push_back(std::move(part));
     }
 
     // out = table + row, repeated.

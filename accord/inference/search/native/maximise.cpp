@@ -11,6 +11,7 @@ constexpr double ENTRIES_PER_SECOND = 1e8;  // of elimination, on a slow machine
 constexpr double QUICK_WORK = 1e6;          // entries that every component may use before the first turn
 constexpr double QUICK_FACTOR = 8;          // of the entries of a component's tables: enough for trees of factors
 constexpr double QUICK_SHARE = 0.03;        // of the time for elimination: what the dual may use before
+constexpr double QUICK_TURN = 0.1;          // seconds of work that everything else may use before a long elimination
 constexpr double FIRST_TURN = 0.05;         // seconds of work, see Clock; each turn is twice as long as the one before
 constexpr double FIRST_PASSES = 50;         // of the dual, which the first turn of a large field can hold
 constexpr double MOST_WORK = 0.2;           // seconds of work of a component that has a single turn
@@ -37,10 +38,14 @@ inline void advance(Portfolio& p, double share, int64_t ways, const Clock& clock
     if (!p.done() && ways & BY_BRANCHING) p.branch(end);
 }
 
-// By elimination, unless a few passes of the dual suffice.
-inline void solve_exactly(Portfolio& p, double seconds, const Clock& clock) {
+// By elimination, unless a few passes of the dual, or a short turn of everything else, suffice.
+inline void solve_exactly(Portfolio& p, double seconds, int64_t ways, const Clock& clock) {
     p.tighten(clock.seconds() + QUICK_SHARE * seconds, MOST_PASSES);
-    if (!p.done()) p.eliminate(seconds * ENTRIES_PER_SECOND, FOREVER);
+    if (p.done()) return;
+    const Plan plan = p.plan(seconds * ENTRIES_PER_SECOND);
+    if (plan.fixed) return;
+    advance(p, std::min(plan.work / ENTRIES_PER_SECOND, QUICK_TURN), ways, clock);
+    if (!p.done()) p.eliminate(plan, FOREVER);
 }
 
 inline void write(const Arguments& a, int32_t c, const std::vector<int32_t>& nodes, const Part* part,
@@ -76,7 +81,10 @@ inline void solve(Arguments& a) {
         auto job = std::make_unique<Job>(std::move(part), a.seed, clock);
         const Model& m = job->part.model;
         const double quick = std::max(QUICK_WORK, QUICK_FACTOR * double(m.size() + int64_t(m.tables.size())));
-        if (a.ways & BY_ELIMINATION) job->portfolio.eliminate(a.start || !m.factors.empty() ? quick : QUICK_WORK, FOREVER);
+        if (a.ways & BY_ELIMINATION) {
+            const Plan plan = job->portfolio.plan(a.start || !m.factors.empty() ? quick : QUICK_WORK);
+            if (!plan.fixed) job->portfolio.eliminate(plan, FOREVER);
+        }
         if (a.start && !job->portfolio.done()) job->portfolio.begin(given(a, job->part));
         if (job->portfolio.done())
             write(a, c, job->part.nodes, &job->part, job->portfolio.found);
@@ -87,7 +95,7 @@ inline void solve(Arguments& a) {
     for (auto& [c, job] : open) {
         const double seconds = a.work > 0 ? 0 : 0.75 * a.budget / double(open.size());
         if (a.ways & BY_ELIMINATION && seconds * ENTRIES_PER_SECOND > QUICK_WORK && !clock.late())
-            solve_exactly(job->portfolio, seconds, clock);
+            solve_exactly(job->portfolio, seconds, a.ways, clock);
     }
     double work = 0;
     for (auto& [c, job] : open) work = std::max(work, Dual::effort(job->part.model));

@@ -49,7 +49,7 @@ class MiniBuckets {
             std::vector<int64_t> sizes, strides;
             for (auto& [v, stride] : axes)
                 turned.scope.push_back(v), sizes.push_back(m_.count[v]), strides.push_back(stride);
-            add(turned.values, sizes, strides, left.data());
+            add(turned.values.data(), sizes, strides, sizes.size(), left.data());
             store(std::move(turned));
         }
         double total = 0;
@@ -194,7 +194,7 @@ class MiniBuckets {
                     while (g.scope[d] != u) ++d;
                     strides[d] = stride, stride *= m_.count[u];
                 }
-                add(table, sizes, strides, f->values.data());
+                add(table.data(), sizes, strides, sizes.size(), f->values.data());
             }
             std::vector<double> peak(k, -std::numeric_limits<double>::max());
             for (size_t i = 0; i < table.size(); i += k)

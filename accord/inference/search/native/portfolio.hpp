@@ -35,8 +35,8 @@ class Portfolio {
 
     bool done() const { return found.optimal || found.infeasible; }
 
-    // Exact, if tables of this many entries in all suffice.
-    bool eliminate(double work, double deadline) {
+    // How to eliminate all nodes with tables of at most so many entries in all; some are `fixed` if that is too few.
+    Plan plan(double work) {
         work = std::min(work, MOST_WORK);
         const double limit = std::min(work, MOST_ENTRIES);
         Plan best;
@@ -47,17 +47,19 @@ class Portfolio {
         take(planner_.make(all_, limit, false, random_, best.work));
         clock_.add(300.0 * m_.nodes);
         if (best.fixed || best.work > EASY_WORK) {
-            if (best.fixed && m_.nodes > LARGE && m_.factors.empty()) return false;
+            if (best.fixed && m_.nodes > LARGE && m_.factors.empty()) return best;
             take(planner_.make(all_, limit, true, random_, best.work));
             take(planner_.follow(breadth_first(), limit, best.work));
             for (int again = 0; again < 4 && best.work > EASY_WORK && !clock_.late(); ++again)
                 take(planner_.make(all_, limit, true, random_, best.work));
         }
-        if (best.fixed) return false;
+        return best;
+    }
+
+    // Exact, unless time runs out.
+    void eliminate(const Plan& plan, double deadline) {
         Labels x(m_.nodes, 0);
-        if (!eliminator_.solve(best, x, random_, 0, deadline, clock_)) return false;
-        close(x, ELIMINATION);
-        return true;
+        if (eliminator_.solve(plan, x, random_, 0, deadline, clock_)) close(x, ELIMINATION);
     }
 
     // Begins with labels, improved by changes of single nodes. Those that are -1 become the best given the others.

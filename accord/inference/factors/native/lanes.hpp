@@ -1,0 +1,229 @@
+// All messages of several factors of the same shape, one factor in each lane.
+#pragma once
+#include "engine.hpp"
+#include "plan.hpp"
+
+// As `multiply` in rows.hpp, for every lane. COLS is the number of columns, or 0 if it is known only at run time.
+template <class R, bool MAX, int COLS, bool SHARED>
+void multiply_lanes(const R* table, int64_t rows, int cols, const R* weights, const R* cavity, R* column, R* row) {
+    constexpr int W = WIDTH<R>;
+    const int C = COLS ? COLS : cols;
+    constexpr int KEPT = COLS ? COLS : 1;  // in registers
+    Lanes<R> others[KEPT], totals[KEPT];
+    for (int c = 0; c < C; ++c) {
+        if (COLS) others[c % KEPT] = load(cavity + c * W), totals[c % KEPT] = splat(NOTHING<R, MAX>);
+        else store(column + c * W, splat(NOTHING<R, MAX>));
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+        const R* at = table + r * C * (SHARED ? 1 : W);
+        const Lanes<R> weight = load(weights + r * W);
+        Lanes<R> sum = splat(NOTHING<R, MAX>);
+#pragma GCC unroll 8
+        for (int c = 0; c < C; ++c) {
+            const Lanes<R> value = SHARED ? splat(at[c]) : load(at + c * W);
+            if (COLS) {
+                totals[c % KEPT] = gather_term<R, MAX>(totals[c % KEPT], value, weight);
+                sum = gather_term<R, MAX>(sum, value, others[c % KEPT]);
+            } else {
+                store(column + c * W, gather_term<R, MAX>(load(column + c * W), value, weight));
+                sum = gather_term<R, MAX>(sum, value, load(cavity + c * W));
+            }
+        }
+        store(row + r * W, sum);
+    }
+    if (COLS)
+        for (int c = 0; c < C; ++c) store(column + c * W, totals[c % KEPT]);
+}
+template <class R, bool MAX, bool SHARED>
+void multiply_lanes(const R* table, int64_t rows, int cols, const R* weights, const R* cavity, R* column, R* row) {
+    switch (cols) {
+#define CASE(N) \
+    case N: return multiply_lanes<R, MAX, N, SHARED>(table, rows, cols, weights, cavity, column, row)
+        CASE(2);
+        CASE(3);
+        CASE(4);
+        CASE(5);
+        CASE(6);
+        CASE(7);
+        CASE(8);
+#undef CASE
+        default: return multiply_lanes<R, MAX, 0, SHARED>(table, rows, cols, weights, cavity, column, row);
+    }
+}
+
+template <class R, bool MAX> struct LaneEngine {
+    static constexpr int W = WIDTH<R>;
+    const State<R>& state;
+    const Plan<R>& plan;
+    const Graph& graph;
+    Engine<R, MAX>& engine;  // for factors that would underflow
+    Buffer<R> numbers, weights, rows;
+    std::vector<R*> cavity, message, weight, old;
+    std::vector<int> size;
+    int64_t stuck = -1;
+
+    LaneEngine(const State<R>& state, const Plan<R>& plan, Engine<R, MAX>& engine)
+        : state(state), plan(plan), graph(state.graph), engine(engine) {
+        int64_t order = 1, states = 1, products = 1;
+        for (const Block& b : plan.blocks) {
+            if (b.single) continue;
+            const int64_t first = graph.first(plan.order[b.first]), end = graph.first(plan.order[b.first] + 1);
+            int64_t all = 0, product = 1, sum = 0;
+            for (int64_t s = first; s < end; ++s) {
+                all += graph.states(s);
+                if (s + 1 < end) sum += product *= graph.states(s);
+            }
+            order = std::max(order, end - first), states = std::max(states, all), products = std::max(products, sum);
+        }
+        numbers.reserve(2 * states * W), weights.reserve(products * W), rows.reserve(2 * products * W);
+        cavity.resize(order), message.resize(order), weight.resize(order + 1), old.resize(order), size.resize(order);
+    }
+
+    // New messages of a block's factors whose graphs are running; `report(graph, change)` is called for each.
+    template <class Report> bool sweep(int64_t number, uint32_t running, const Report& report) {
+        const Block& b = plan.blocks[number];
+        const int32_t* factors = plan.order.data() + b.first;
+        const int order = graph.order(factors[0]);
+        R* next = numbers.get();
+        R* at = state.messages.get() + b.message;
+        Lanes<R> span = load(plan.spans.get() + number * W);
+        for (int i = 0; i < order; ++i) {
+            size[i] = graph.states(graph.first(factors[0]) + i);
+            cavity[i] = next, next += size[i] * W;
+            message[i] = next, next += size[i] * W;
+            old[i] = at, at += size[i] * W;
+            span += load_cavity(b, factors, i);
+        }
+        contract(b, order);
+        Lanes<R> least = splat(INF<R>);
+        for (int i = 0; i < order && !MAX; ++i)
+            for (int x = 0; x < size[i]; ++x) least = smaller<R>(least, load(message[i] + x * W));
+        const Mask<R> unsafe = MAX ? Mask<R>{} : (least < SAFE_SUM<R>) & (span >= SAFE_SPAN<R>);
+        if (!finish(order, factors, b.count, running, unsafe)) return false;
+        if (any<R>(unsafe) && !finish_in_logs(order, factors, b.count, unsafe)) return false;
+        if (state.a.damping != 0)
+            for (int i = 0; i < order; ++i) damp_lanes(i);
+        const Mask<R> active = lanes_of<R>(running);
+        Lanes<R> moved{};
+        for (int i = 0; i < order; ++i) {
+            Lanes<R> most{}, scale = splat(R(1));
+            for (int x = 0; x < size[i]; ++x) {
+                const Lanes<R> before = load(old[i] + x * W), after = load(message[i] + x * W);
+                most = larger<R>(most, before == after ? Lanes<R>{} : magnitude<R>(after - before));
+                scale = larger<R>(scale, after == -INF<R> ? Lanes<R>{} : magnitude<R>(after));
+                store(old[i] + x * W, active ? after : before);
+            }
+            moved = larger<R>(moved, most / scale);
+        }
+        for (int l = 0; l < b.count; ++l)
+            if (running >> l & 1) report(plan.graph_of[factors[l]], moved[l]);
+        return true;
+    }
+
+  private:
+    // cavity[i] <- exp(cavity - largest); returns the largest minus the smallest finite one. In logs: unchanged, 0.
+    Lanes<R> load_cavity(const Block& b, const int32_t* factors, int i) {
+        int64_t begin[W];
+        for (int l = 0; l < W; ++l)
+            begin[l] = state.a.at[graph.variable(graph.first(factors[l < b.count ? l : 0]) + i)];
+        const double* totals = state.totals.get();
+        Lanes<R> best = splat(-INF<R>), worst = splat(INF<R>);
+        for (int x = 0; x < size[i]; ++x) {
+            const R* own = old[i] + x * W;
+            R* to = cavity[i] + x * W;
+            if (!state.barred)
+                for (int l = 0; l < W; ++l) to[l] = R(totals[begin[l] + x] - double(own[l]));
+            else
+                for (int l = 0; l < W; ++l) {
+                    const bool off = own[l] == -INF<R>;
+                    const bool out = state.infinities.get()[begin[l] + x] - off > 0;
+                    to[l] = out ? -INF<R> : R(totals[begin[l] + x] - double(off ? R(0) : own[l]));
+                }
+            const Lanes<R> values = load(to);
+            best = larger<R>(best, values);
+            worst = smaller<R>(worst, values == -INF<R> ? splat(INF<R>) : values);
+        }
+        if (MAX) return Lanes<R>{};
+        const Mask<R> none = best == -INF<R>;
+        best = none ? Lanes<R>{} : best, worst = none ? Lanes<R>{} : worst;
+        for (int x = 0; x < size[i]; ++x) store(cavity[i] + x * W, exp<R>(load(cavity[i] + x * W) - best));
+        return best - worst;
+    }
+    void contract(const Block& b, int order) {
+        const R* table = plan.tables.get() + b.table;
+        if (order == 1) {
+            for (int x = 0; x < size[0]; ++x) store(message[0] + x * W, b.shared ? splat(table[x]) : load(table + x * W));
+            return;
+        }
+        weight[1] = cavity[0];
+        R* room = weights.get();
+        int64_t length = size[0];
+        for (int i = 1; i + 1 < order; ++i) {
+            R* to = weight[i + 1] = room;
+            for (int64_t r = 0; r < length; ++r) {
+                const Lanes<R> before = load(weight[i] + r * W);
+                for (int x = 0; x < size[i]; ++x)
+                    store(to + (r * size[i] + x) * W, join<R, MAX>(before, load(cavity[i] + x * W)));
+            }
+            length *= size[i], room += length * W;
+        }
+        R *row = rows.get(), *other = row + length * W;
+        for (int i = order - 1; i >= 1; --i) {
+            const auto multiply = b.shared && i == order - 1 ? multiply_lanes<R, MAX, true> : multiply_lanes<R, MAX, false>;
+            multiply(table, length, size[i], weight[i], cavity[i], message[i], i == 1 ? message[0] : row);
+            table = row;
+            std::swap(row, other);
+            if (i > 1) length /= size[i - 1];
+        }
+    }
+    bool finish(int order, const int32_t* factors, int count, uint32_t running, Mask<R> unsafe) {
+        for (int i = 0; i < order; ++i) {
+            Lanes<R> level = splat(NOTHING<R, MAX>);
+            for (int x = 0; x < size[i]; ++x) {
+                const Lanes<R> value = load(message[i] + x * W);
+                level = MAX ? larger<R>(level, value) : level + value;
+            }
+            const Mask<R> empty = (level == NOTHING<R, MAX>) & ~unsafe & lanes_of<R>(running);
+            if (any<R>(empty))
+                for (int l = 0; l < count; ++l)
+                    if (empty[l]) {
+                        stuck = graph.first(factors[l]) + i;
+                        return false;
+                    }
+            const Lanes<R> shift = MAX ? level : log(level);
+            for (int x = 0; x < size[i]; ++x) {
+                const Lanes<R> value = load(message[i] + x * W);
+                store(message[i] + x * W, (MAX ? value : log_or_barred<R>(value)) - shift);
+            }
+        }
+        return true;
+    }
+    bool finish_in_logs(int order, const int32_t* factors, int count, Mask<R> unsafe) {
+        for (int l = 0; l < count; ++l) {
+            if (!unsafe[l]) continue;
+            engine.scratch.shape(graph, factors[l]);
+            for (int i = 0; i < order; ++i) {
+                if (!engine.finish_in_logs(factors[l], i)) {
+                    stuck = engine.stuck;
+                    return false;
+                }
+                for (int x = 0; x < size[i]; ++x) message[i][x * W + l] = engine.scratch.message[i][x];
+            }
+        }
+        return true;
+    }
+    void damp_lanes(int i) {
+        const R share = R(state.a.damping), rest = R(1 - state.a.damping);
+        Lanes<R> best = splat(-INF<R>), sum{};
+        for (int x = 0; x < size[i]; ++x) {
+            const Lanes<R> mixed = share * load(old[i] + x * W) + rest * load(message[i] + x * W);
+            store(message[i] + x * W, mixed);
+            best = larger<R>(best, mixed);
+        }
+        if (!MAX) {
+            for (int x = 0; x < size[i]; ++x) sum += exp<R>(load(message[i] + x * W) - best);
+            best += log(sum);
+        }
+        for (int x = 0; x < size[i]; ++x) store(message[i] + x * W, load(message[i] + x * W) - best);
+    }
+};

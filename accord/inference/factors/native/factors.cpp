@@ -2,6 +2,8 @@
 #include <exception>
 #include <system_error>
 
+#include "residual.hpp"
+#include "sequential.hpp"
 #include "synchronous.hpp"
 
 // What Python is told; mirrored in _native.py.
@@ -24,6 +26,8 @@ template <class R, bool MAX> int64_t solve(const Arguments& a, const Graph& grap
     State<R> state(graph);
     state.barred = any_barred<R>(a, graph.message_at[graph.slots]);
     const int threads = int(std::max<int64_t>(1, a.threads));
+    if (a.schedule == SEQUENTIAL) return solve_in_order<R, MAX, Sequential<R, MAX>>(graph, state, threads);
+    if (a.schedule == RESIDUAL) return solve_in_order<R, MAX, Residual<R, MAX>>(graph, state, threads);
     return Synchronous<R, MAX>(graph, state, threads).solve();
 }
 

@@ -7,18 +7,18 @@ from torch import Tensor
 
 from accord.errors import FieldError, InfeasibleError, InputTypeError, OptionError
 from accord.field import ChainField, PairwiseField
+from accord.field.factors import FactorField
 from accord.graphs import Arcs
 from accord.graphs._checks import check_integer
 from accord.graphs._colouring import colour_nodes
 from accord.inference._draw import draw
 from accord.inference._propagate import propagate
-from accord.inference._semiring import REDUCE
 from accord.inference.chains import sample_chains
-from accord.inference.exact import MAX_TABLE, backtrack, clique_tree
+from accord.inference.exact import MAX_TABLE, draw_labels
 
 
 def sample_exact(
-    field: PairwiseField | ChainField,
+    field: PairwiseField | FactorField | ChainField,
     num_samples: int = 1,
     generator: torch.Generator | None = None,
     max_table: int = MAX_TABLE,
@@ -45,11 +45,13 @@ def sample_exact(
     _check_count(num_samples, "num_samples", 1, where)
     if isinstance(field, ChainField):
         return sample_chains(field, num_samples, generator, where)
+
+    def uniform(shape: tuple[int, ...]) -> Tensor:
+        device = field.node.device if generator is None else generator.device
+        return torch.rand(shape, dtype=torch.float64, device=device, generator=generator).to(field.node.device)
+
     with torch.no_grad():
-        tree = clique_tree(field, max_table, where)
-        collected = tree.collect(REDUCE["sum"])
-        tree.totals(collected, where)  # refuses graphs without any labelling
-        labels = backtrack(tree.junction, collected, lambda given: draw(given, generator), num_samples)
+        labels = draw_labels(field, lambda given: draw(given, generator), uniform, num_samples, max_table, where)
     return labels.reshape(num_samples, *field.replicas, field.num_nodes)
 
 

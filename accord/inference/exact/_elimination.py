@@ -1,33 +1,38 @@
 """Exact inference by elimination, on trees of any size and on loopy graphs of small treewidth.
 
-The cost is states ** (largest clique), not states ** nodes. Nodes with a single possible state (clamped labels) are
-removed first, and with them the loops that run through them.
+The cost grows with the product of the possible states in the largest clique, not in the whole graph.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from typing import overload
 
 import torch
 from torch import Tensor
 
-from accord.errors import InfeasibleError, InputTypeError, OptionError, TooLargeError
+from accord.errors import InputTypeError
 from accord.field import ChainField, PairwiseField
 from accord.field._field import sum_dtype
+from accord.field.factors import FactorField, FlatField, TableFactors, flatten, tabulate
 from accord.inference._options import Semiring, check_semiring
-from accord.inference._semiring import REDUCE, Reduction
+from accord.inference._semiring import REDUCE
 from accord.inference.chains import ChainBeliefs, solve_chains
+from accord.inference.exact import _native
 from accord.inference.exact._beliefs import ExactBeliefs
-from accord.inference.exact._junction import Junction, build_junction
-from accord.inference.exact._order import find_cliques
-from accord.inference.exact._passes import Collected, backtrack, collect, distribute
+from accord.inference.exact._gradients import solve_with_gradients
+from accord.inference.exact._layered import clique_tree, solve_layered
+from accord.inference.exact._limits import Limits, check_limits
+from accord.inference.exact._plain import make_buckets, solve_plain
+from accord.inference.exact._solution import Solution, belief_starts, check_feasible
 
 MAX_TABLE = 2**22  # entries of one clique's table: 32 MiB in float64, so that a few dozen fit in memory
 MAX_TABLES = 2**6  # all tables together, as a multiple of the largest allowed
-MAX_CLIQUE = 60  # torch tensors have at most 64 axes
 
 
 @overload
-def eliminate_beliefs(field: PairwiseField, semiring: Semiring = "sum", max_table: int = MAX_TABLE) -> ExactBeliefs: ...
+def eliminate_beliefs(
+    field: PairwiseField | FactorField, semiring: Semiring = "sum", max_table: int = MAX_TABLE
+) -> ExactBeliefs: ...
 
 
 @overload
@@ -35,21 +40,22 @@ def eliminate_beliefs(field: ChainField, semiring: Semiring = "sum", max_table: 
 
 
 def eliminate_beliefs(
-    field: PairwiseField | ChainField, semiring: Semiring = "sum", max_table: int = MAX_TABLE
+    field: PairwiseField | FactorField | ChainField, semiring: Semiring = "sum", max_table: int = MAX_TABLE
 ) -> ExactBeliefs | ChainBeliefs:
     """Exact beliefs by passing messages on a tree of cliques (Lauritzen and Spiegelhalter 1988).
 
-    Differentiable; the gradient of `log_partition` is the marginals. Computed in float64 and returned in the precision
-    of the field: at a node with many neighbours, float32 sums drift. Chains are solved by forward and backward passes
-    instead, on CPUs in a compiled kernel, whose log-partition also has its gradient from a backward pass.
+    On CPUs by a compiled kernel; see docs/adr/0021-compiled-elimination.md. Differentiable; the gradient of
+    `log_partition` is the marginals, or 1 at the labels of an optimum ("max"). Gradients of beliefs take elimination in
+    torch, which is slower. Computed in float64 and returned in the precision of the field: at a node with many
+    neighbours, float32 sums drift. Chains are solved by forward and backward passes in a kernel of their own.
 
     Args:
         field: the field to solve. Graphs of a batch and replicas are solved at once, with the conventions of
             `propagate`. A `ChainField` gives `ChainBeliefs`, with one row for each chain.
         semiring: "sum" for marginals and log Z, "max" for max-marginals and the optimum's score. `decode()` gives
             an exact optimum with either.
-        max_table: most entries that one table may have: states ** clique size * replicas. All tables of cliques larger
-            than an edge together may have 64 times as many.
+        max_table: most entries that one table may have: the possible states of a clique's nodes multiplied, times
+            replicas. All tables of cliques larger than an edge together may have 64 times as many.
 
     Raises:
         InfeasibleError: a graph has no labelling without forbidden states or pairs.
@@ -59,124 +65,130 @@ def eliminate_beliefs(
     check_semiring(semiring, where)
     if isinstance(field, ChainField):
         return solve_chains(field, semiring, where)
-    tree = clique_tree(field, max_table, where, wide=True)
-    collected = tree.collect(REDUCE[semiring])
-    log_partition = tree.totals(collected, where)
-    node, edge = tree.beliefs(collected, REDUCE[semiring])
-    with torch.no_grad():
-        best = collected if semiring == "max" else tree.collect(REDUCE["max"])
-        labels = backtrack(tree.junction, best, lambda given: given.argmax(-1))[0]
+    flat, limits = _prepared(field, max_table, where)
+
+    def compiled(flat: FlatField) -> Solution:
+        return _native.solve(flat, semiring, limits)
+
+    def plain(flat: FlatField) -> Solution:
+        return (solve_layered if isinstance(field, PairwiseField) else solve_plain)(flat, semiring, limits)
+
+    wants_gradient = torch.is_grad_enabled() and (flat.unary.requires_grad or flat.tables.requires_grad)
+    if not _runs_compiled(flat):
+        found = plain(flat)
+    elif wants_gradient:
+        found = solve_with_gradients(flat, semiring, compiled, plain)
+    else:
+        found = compiled(flat)
+    check_feasible(found.totals, bool(field.replicas), where)
+    return _shaped(field, flat, semiring, found)
+
+
+def draw_labels(
+    field: PairwiseField | FactorField,
+    draw: Callable[[Tensor], Tensor],
+    uniform: Callable[[tuple[int, ...]], Tensor],
+    num_samples: int,
+    max_table: int,
+    where: str,
+) -> Tensor:
+    """Independent labellings [num_samples, R, nodes], each node drawn given those around it, from the roots outwards.
+
+    Args:
+        field: the distribution.
+        draw: from log-potentials [..., states] to states [...].
+        uniform: random numbers of a shape, for the kernel, which draws itself.
+        num_samples: how many.
+        max_table: see `eliminate_beliefs`.
+        where: the function that was called.
+    """
+    flat, limits = _prepared(field, max_table, where)
+    named = bool(field.replicas)
+    if _runs_compiled(flat):
+        numbers = uniform((len(flat.unary), flat.num_nodes, num_samples))
+        sampled, totals = _native.sample(flat, numbers, limits)
+        check_feasible(totals, named, where)
+        return sampled[:, : flat.num_own].permute(2, 0, 1)
+    if isinstance(field, PairwiseField):
+        tree = clique_tree(flat, limits)
+        collected = tree.collect(REDUCE["sum"])
+        check_feasible(tree.totals(collected), named, where)
+        return tree.backtrack(collected, draw, num_samples)
+    buckets = make_buckets(flat, limits)
+    tables, _, totals = buckets.collect(REDUCE["sum"])
+    check_feasible(totals, named, where)
+    return buckets.backtrack(tables, draw, num_samples)[..., : flat.num_own]
+
+
+def _prepared(field: PairwiseField | FactorField, max_table: int, where: str) -> tuple[FlatField, Limits]:
+    """The field as arrays in the precision of sums, and the limits."""
+    if not isinstance(field, (PairwiseField, FactorField)):
+        raise InputTypeError(
+            f"{where}: got a {type(field).__name__}, not a PairwiseField or FactorField. Build one first."
+        )
+    limits = check_limits(max_table, MAX_TABLES, where)
+    field.check_changes(where)
+    flat = flatten(field)
+    wide = sum_dtype(flat.unary.device)
+    return replace(flat, unary=flat.unary.to(wide), tables=flat.tables.to(wide)), limits
+
+
+def _runs_compiled(flat: FlatField) -> bool:
+    return flat.unary.device.type == "cpu" and _native.available()
+
+
+def _shaped(field: PairwiseField | FactorField, flat: FlatField, semiring: str, found: Solution) -> ExactBeliefs:
+    """Results in the shapes of the field."""
+    dtype, count = field.node.dtype, len(found.unary)
 
     def shape(values: Tensor) -> Tensor:
         return values.reshape(*field.replicas, *values.shape[1:])
 
-    node, edge, log_partition = (shape(values).to(field.node.dtype) for values in (node, edge, log_partition))
-    return ExactBeliefs(field, semiring, node, edge, log_partition, shape(labels))
-
-
-@dataclass(frozen=True, eq=False)
-class CliqueTree:
-    """A field ready for elimination: edges at fixed nodes are added to the potentials of their other ends."""
-
-    field: PairwiseField
-    node: Tensor  # [R, nodes, states]
-    edge: Tensor  # [R, kept edges, states, states]
-    kept: Tensor  # [kept edges]: columns of the field's edge index
-    junction: Junction  # of the kept edges
-
-    def collect(self, reduce: Reduction) -> Collected:
-        """Messages to the roots."""
-        return collect(self.junction, self.node, self.edge, reduce)
-
-    def totals(self, collected: Collected, where: str) -> Tensor:
-        """Log Z or the best score [R, graphs]; raises InfeasibleError if a graph has no labelling."""
-        constants = collected.constants
-        total = constants.new_zeros(constants.shape[0], self.field.num_graphs)
-        total = total.index_add(1, self.field.graph, constants)
-        barred = (total == -torch.inf).nonzero()
-        if len(barred):
-            replica, graph = barred[0].tolist()
-            which = f"graph {graph}" + (f" of replica {replica}" if self.field.replicas else "")
-            raise InfeasibleError(
-                f"{where}: {which} has no labelling without forbidden states or pairs. "
-                "Relax a clamped label, a forbidden state or a forbidden pair there."
-            )
-        return total
-
-    def beliefs(self, collected: Collected, reduce: Reduction) -> tuple[Tensor, Tensor]:
-        """Normalised beliefs of all nodes and edges, [R, nodes, states] and [R, edges, states, states]."""
-        node, edge = distribute(self.junction, collected, reduce)
-        node = node - reduce(node, dim=-1, keepdim=True)
-        edge = edge - reduce(edge, dim=(-2, -1), keepdim=True)
-        if len(self.kept) < self.field.num_edges:
-            # One end of a folded edge is fixed, so its two ends are independent.
-            source, target = self.field.edge_index
-            apart = node[:, source, :, None] + node[:, target, None, :]
-            edge = apart.index_copy(1, self.kept, edge)
-        return node, edge
-
-
-def clique_tree(field: PairwiseField, max_table: int, where: str, wide: bool = False) -> CliqueTree:
-    """Fold fixed nodes, find an elimination order for the others, and lay out its cliques.
-
-    Tables have the precision of the field, or float64 if `wide`.
-    """
-    if not isinstance(field, PairwiseField):
-        raise InputTypeError(f"{where}: got a {type(field).__name__}, not a PairwiseField. Build one first.")
-    if isinstance(max_table, bool) or not isinstance(max_table, int):
-        raise InputTypeError(f"{where}: max_table is a {type(max_table).__name__}, not an int.")
-    if max_table < 1:
-        raise OptionError(f"{where}: max_table is {max_table}, but a table has at least one entry.")
-    node, edge = field.expanded()
-    if wide:
-        node, edge = (values.to(sum_dtype(values.device)) for values in (node, edge))
-    node, kept = _fold_fixed(field.edge_index, node, edge)
-    edge_index = field.edge_index[:, kept]
-    cliques = _checked_cliques(edge_index, node, max_table, where)
-    return CliqueTree(field, node, edge[:, kept], kept, build_junction(edge_index, cliques))
-
-
-def _fold_fixed(edge_index: Tensor, node: Tensor, edge: Tensor) -> tuple[Tensor, Tensor]:
-    """Add edges at fixed nodes, which have one possible state in every replica, to the potentials of their other ends.
-
-    Returns the new node potentials, and the edges that remain.
-    """
-    possible = node.detach() > -torch.inf
-    fixed = (possible.sum(-1) <= 1).all(0)
-    state = possible.long().argmax(-1)
-    source, target = edge_index
-    # An edge between two fixed nodes counts once, with its source.
-    for near, far, tables, folded in (
-        (source, target, edge, fixed[source]),
-        (target, source, edge.mT, fixed[target] & ~fixed[source]),
-    ):
-        row = state[:, near[folded], None, None].expand(-1, -1, 1, node.shape[-1])
-        node = node.index_add(1, far[folded], tables[:, folded].gather(2, row)[:, :, 0])
-    return node, (~fixed[source] & ~fixed[target]).nonzero().flatten()
-
-
-def _checked_cliques(edge_index: Tensor, node: Tensor, max_table: int, where: str) -> list[list[int]]:
-    """The cliques of an elimination; raises TooLargeError if their tables are too large."""
-    replicas, num_nodes, num_states = node.shape
-    entries = [max(replicas, 1) * num_states**size for size in range(MAX_CLIQUE + 1)]
-    widest = sum(count <= max_table for count in entries) - 1
-    cliques = find_cliques(edge_index, num_nodes, widest)
-    too_wide = [len(clique) for clique in cliques if len(clique) > widest]
-    remedy = (
-        "Raise max_table if there is memory, clamp some nodes, solve fewer graphs or replicas at a time, or use "
-        "propagate (approximate)."
+    if isinstance(field, PairwiseField):
+        states = field.num_states
+        node = found.unary.to(dtype).reshape(count, field.num_nodes, states)
+        factors: list[Tensor | None] = [found.factors.to(dtype).reshape(count, field.num_edges, states, states)]
+    else:
+        node = _padded_nodes(field, found.unary[:, : int(flat.at[flat.num_own])].to(dtype))
+        factors = _grouped(field, flat, found.factors.to(dtype))
+    return ExactBeliefs(
+        field,
+        semiring,
+        shape(node),
+        tuple(None if group is None else shape(group) for group in factors),
+        shape(found.totals.to(dtype)),
+        shape(found.labels[:, : flat.num_own]),
     )
-    if too_wide:
-        size = min(too_wide)
-        raise TooLargeError(
-            f"{where}: elimination meets a clique of {size} nodes, and {num_states}**{size} states x {replicas} "
-            f"replicas are more than max_table = {max_table} entries. {remedy}"
-        )
-    # Tables of pairs are not counted: they are no larger than the field's own.
-    together = sum(entries[len(clique)] for clique in cliques if len(clique) > 2)
-    if together > MAX_TABLES * max_table:
-        raise TooLargeError(
-            f"{where}: the widest clique has {max(map(len, cliques))} nodes, and all tables together {together} "
-            f"entries, more than {MAX_TABLES} x max_table = {MAX_TABLES * max_table}. {remedy}"
-        )
-    return cliques
+
+
+def _padded_nodes(field: FactorField, unary: Tensor) -> Tensor:
+    """[R, nodes, states], -inf beyond a variable's own states."""
+    exists = torch.arange(field.num_states, device=unary.device) < field.states[:, None]
+    node = unary.new_full((len(unary), field.num_nodes, field.num_states), -torch.inf)
+    node[:, exists] = unary
+    return node
+
+
+def _grouped(field: FactorField, flat: FlatField, factors: Tensor) -> list[Tensor | None]:
+    """Beliefs of each group of tables [R, factors, states, ..., states], -inf beyond a variable's own states."""
+    found: list[Tensor | None] = [None] * len(field.groups)
+    # Rules became several groups of tables each; the others are kept as they are, in the same order.
+    number_of: dict[int, int] = {}
+    tables = [number for number, group in enumerate(field.groups) if isinstance(group, TableFactors)]
+    for number, group in enumerate(tabulate(field).groups):
+        if tables and group is field.groups[tables[0]]:
+            number_of[number] = tables.pop(0)
+    for number in number_of.values():
+        group = field.groups[number]
+        found[number] = factors.new_full((len(factors), group.num_factors, *group.shape), -torch.inf)
+    starts = belief_starts(flat)
+    first = 0
+    for block in flat.blocks:
+        last = first + len(block.factors)
+        into = found[number_of[block.group]] if block.group in number_of else None
+        if into is not None:
+            values = factors[:, int(starts[first]) : int(starts[last])].reshape(len(factors), last - first, *block.shape)
+            place: tuple[slice | Tensor, ...] = (slice(None), block.factors, *map(slice, block.shape))
+            into[place] = values
+        first = last
+    return found

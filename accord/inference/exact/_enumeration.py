@@ -1,10 +1,14 @@
 """Beliefs from the scores of all labellings: the oracle that other methods are tested against."""
 
+from collections.abc import Sequence
+from math import prod
+
 import torch
 from torch import Tensor
 
 from accord.errors import InfeasibleError, InputTypeError, TooLargeError
 from accord.field import PairwiseField
+from accord.field.factors import AutomatonFactors, FactorField, FactorGroup, TableFactors
 from accord.inference._options import Semiring, check_semiring
 from accord.inference._semiring import REDUCE
 from accord.inference.exact._beliefs import ExactBeliefs
@@ -13,7 +17,7 @@ MAX_ENUMERATED = 2**20  # labellings of a graph; more take too long to be of use
 MAX_NODES = 24  # axes of the table of all labellings; torch limits the number of axes
 
 
-def enumerate_beliefs(field: PairwiseField, semiring: Semiring = "sum") -> ExactBeliefs:
+def enumerate_beliefs(field: PairwiseField | FactorField, semiring: Semiring = "sum") -> ExactBeliefs:
     """Exact beliefs, one graph at a time, from the score of every labelling (same conventions as `propagate`).
 
     Raises:
@@ -21,19 +25,21 @@ def enumerate_beliefs(field: PairwiseField, semiring: Semiring = "sum") -> Exact
         InfeasibleError: a graph has no labelling without forbidden states or pairs.
     """
     where = "enumerate_beliefs"
-    if not isinstance(field, PairwiseField):
-        raise InputTypeError(f"{where}: got a {type(field).__name__}, not a PairwiseField. Build one first.")
+    if not isinstance(field, (PairwiseField, FactorField)):
+        raise InputTypeError(
+            f"{where}: got a {type(field).__name__}, not a PairwiseField or FactorField. Build one first."
+        )
     check_semiring(semiring, where)
-    node, edge = field.expanded()
-    node_beliefs, edge_beliefs = torch.zeros_like(node), torch.zeros_like(edge)
+    count = field.replicas.numel()
+    node = field.node.new_full((count, field.num_nodes, field.num_states), -torch.inf)
+    scopes, factors = _empty_beliefs(field, count)
     labels = torch.zeros(node.shape[:2], dtype=torch.long, device=node.device)
     totals = []
     for number in range(field.num_graphs):
         nodes = (field.graph == number).nonzero().flatten()
-        edges = (field.graph[field.edge_index[0]] == number).nonzero().flatten()
         axis = {name: place for place, name in enumerate(nodes.tolist())}
-        scores = _scores(field, node, edge, edges, axis)
-        listed = scores.reshape(node.shape[0], -1)
+        scores = _scores(field, nodes, number)
+        listed = scores.reshape(count, -1)
         best = listed.detach().amax(-1, keepdim=True)
         if bool((best == -torch.inf).any()):
             raise InfeasibleError(
@@ -44,12 +50,16 @@ def enumerate_beliefs(field: PairwiseField, semiring: Semiring = "sum") -> Exact
         totals.append((best + excess)[:, 0])
         shifted = (listed - best - excess).reshape(scores.shape)
         for name, place in axis.items():
-            node_beliefs[:, name] = _keep(shifted, (place,), semiring)
-        for column in edges.tolist():
-            s, t = (axis[int(name)] for name in field.edge_index[:, column])
-            pair = _keep(shifted, (s, t), semiring)
-            edge_beliefs[:, column] = pair if s < t else pair.transpose(-1, -2)
-        labels[:, nodes] = _unravel(listed.argmax(-1), len(axis), field.num_states)
+            marginal = _keep(shifted, (place,), semiring)
+            node[:, name, : marginal.shape[1]] = marginal
+        for scope, beliefs in zip(scopes, factors, strict=True):
+            if beliefs is None:
+                continue
+            for row in (field.graph[scope[:, 0]] == number).nonzero().flatten().tolist():
+                marginal = _keep(shifted, tuple(axis[name] for name in scope[row].tolist()), semiring)
+                into: tuple[slice | int, ...] = (slice(None), row, *map(slice, marginal.shape[1:]))
+                beliefs[into] = marginal
+        labels[:, nodes] = _unravel(listed.argmax(-1), scores.shape[1:])
 
     def shape(values: Tensor) -> Tensor:
         return values.reshape(*field.replicas, *values.shape[1:])
@@ -57,46 +67,75 @@ def enumerate_beliefs(field: PairwiseField, semiring: Semiring = "sum") -> Exact
     return ExactBeliefs(
         field,
         semiring,
-        shape(node_beliefs),
-        shape(edge_beliefs),
+        shape(node),
+        tuple(None if beliefs is None else shape(beliefs) for beliefs in factors),
         shape(torch.stack(totals, -1)),
         shape(labels),
     )
 
 
-def _scores(field: PairwiseField, node: Tensor, edge: Tensor, edges: Tensor, axis: dict[int, int]) -> Tensor:
-    """Score of every labelling of one graph: [R, states, ..., states], one axis for each node."""
-    count, states = len(axis), field.num_states
-    if count > MAX_NODES or states**count > MAX_ENUMERATED:
+def _empty_beliefs(field: PairwiseField | FactorField, count: int) -> tuple[list[Tensor], list[Tensor | None]]:
+    """Scopes [factors, order] of all groups, and room for their beliefs; None for rules."""
+    if isinstance(field, PairwiseField):
+        return [field.edge_index.t()], [field.edge.new_zeros(count, *field.edge.shape[-3:])]
+    factors = [
+        field.node.new_full((count, group.num_factors, *group.shape), -torch.inf)
+        if isinstance(group, TableFactors)
+        else None
+        for group in field.groups
+    ]
+    return [group.scope for group in field.groups], factors
+
+
+def _scores(field: PairwiseField | FactorField, nodes: Tensor, number: int) -> Tensor:
+    """Score of every labelling of one graph: [R, states, ..., states], one axis for each node, of its own length."""
+    states = field.states[nodes].tolist() if isinstance(field, FactorField) else [field.num_states] * len(nodes)
+    if len(states) > MAX_NODES or prod(states) > MAX_ENUMERATED:
+        each = f"{states[0]}**{len(states)}" if len(set(states)) == 1 else str(prod(states))
         raise TooLargeError(
-            f"enumerate_beliefs: a graph of {count} nodes with {states} states has {states}**{count} labellings, more "
+            f"enumerate_beliefs: a graph of {len(states)} nodes with {max(states)} states has {each} labellings, more "
             "than can be enumerated. Use eliminate_beliefs (exact) or propagate (fast)."
         )
-    scores = node.new_zeros(node.shape[0], *(states,) * count)
-    for name, place in axis.items():
-        scores = scores + _along(node[:, name], (place,), count)
-    for column in edges.tolist():
-        s, t = (axis[int(end)] for end in field.edge_index[:, column])
-        table = edge[:, column] if s < t else edge[:, column].transpose(-1, -2)
-        scores = scores + _along(table, (min(s, t), max(s, t)), count)
-    return scores
+    alone = _alone(field, nodes, number) if field.num_graphs > 1 else field
+    every = torch.arange(prod(states), device=nodes.device)
+    lead = [1] * len(field.replicas)
+    labels = _unravel(every, states).reshape(len(every), *lead, len(nodes))
+    scores = alone.score(labels)[..., 0].reshape(len(every), field.replicas.numel())
+    return scores.t().reshape(-1, *states)
 
 
-def _along(values: Tensor, places: tuple[int, ...], count: int) -> Tensor:
-    """Spread [R, states, ...] over the axes `places` (ascending) of a table with `count` node axes."""
-    shape = [1] * count
-    for place in places:
-        shape[place] = values.shape[-1]
-    return values.reshape(values.shape[0], *shape)
+def _alone(field: PairwiseField | FactorField, nodes: Tensor, number: int) -> PairwiseField | FactorField:
+    """One graph of a batch."""
+    place = torch.empty_like(field.graph)
+    place[nodes] = torch.arange(len(nodes), device=nodes.device)
+    node = field.node.index_select(-2, nodes)
+    if isinstance(field, PairwiseField):
+        edges = (field.graph[field.edge_index[0]] == number).nonzero().flatten()
+        return PairwiseField(place[field.edge_index[:, edges]], node, field.edge.index_select(-3, edges), num_graphs=1)
+    groups: list[FactorGroup] = []
+    for group in field.groups:
+        rows = (field.graph[group.scope[:, 0]] == number).nonzero().flatten()
+        scope = place[group.scope[rows]]
+        if isinstance(group, TableFactors):
+            groups.append(TableFactors(scope, group.tables, group.table_of[rows]))
+        else:
+            final = group.final if group.final.shape[-2] == 1 else group.final.index_select(-2, rows)
+            groups.append(AutomatonFactors(scope, group.transitions, final))
+    return FactorField(node, groups, num_states=field.states[nodes], num_graphs=1)
 
 
 def _keep(scores: Tensor, places: tuple[int, ...], semiring: str) -> Tensor:
-    """Reduce over every node axis but `places`; the result has those axes in ascending order."""
+    """Reduce over every node axis but `places`; the result has those axes in the order given."""
     others = tuple(axis for axis in range(1, scores.dim()) if axis - 1 not in places)
-    return REDUCE[semiring](scores, dim=others) if others else scores
+    kept = REDUCE[semiring](scores, dim=others) if others else scores
+    ascending = sorted(places)
+    return kept.permute(0, *(ascending.index(place) + 1 for place in places))
 
 
-def _unravel(index: Tensor, count: int, states: int) -> Tensor:
-    """Labels [R, count] of labellings given by number; the last node's label changes fastest."""
-    powers = states ** torch.arange(count - 1, -1, -1, device=index.device)
-    return index[:, None] // powers % states
+def _unravel(index: Tensor, states: Sequence[int]) -> Tensor:
+    """Labels [..., nodes] of labellings given by number; the last node's label changes fastest."""
+    labels = []
+    for size in reversed(states):
+        labels.append(index % size)
+        index = index // size
+    return torch.stack(labels[::-1], -1) if labels else index[..., None][..., :0]

@@ -187,8 +187,8 @@ def _grouped(field: FactorField, flat: FlatField, factors: Tensor) -> list[Tenso
         last = first + len(block.factors)
         into = found[number_of[block.group]] if block.group in number_of else None
         if into is not None:
-            values = factors[:, int(starts[first]) : int(starts[last])].reshape(len(factors), last - first, *block.shape)
+            values = factors[:, int(starts[first]) : int(starts[last])]
             place: tuple[slice | Tensor, ...] = (slice(None), block.factors, *map(slice, block.shape))
-            into[place] = values
+            into[place] = values.reshape(len(factors), last - first, *block.shape)
         first = last
     return found

@@ -19,7 +19,8 @@ Solver = Callable[[FlatField], Solution]
 
 def solve_with_gradients(flat: FlatField, semiring: str, compiled: Solver, plain: Solver) -> Solution:
     """What `compiled` finds, with gradients. `plain` is the same in torch operations."""
-    return Solution(*_Elimination.apply(flat.unary, flat.tables, flat, semiring, compiled, plain))
+    found = _Elimination.apply(flat.unary, flat.tables, flat, semiring, compiled, plain)  # type: ignore[no-untyped-call]
+    return Solution(*found)
 
 
 class _Elimination(torch.autograd.Function):
@@ -35,7 +36,7 @@ class _Elimination(torch.autograd.Function):
         return found.totals, found.unary, found.factors, found.labels
 
     @staticmethod
-    def backward(ctx: Any, totals: Tensor | None, unary: Tensor | None, factors: Tensor | None, _: None) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, totals: Tensor | None, unary: Tensor | None, factors: Tensor | None, _: None) -> Any:
         given_unary, given_tables, node, factor, labels = ctx.saved_tensors
         rest = (None, None, None, None)
         if unary is not None or factors is not None:
@@ -49,7 +50,7 @@ class _Elimination(torch.autograd.Function):
         return (*_shares(ctx.flat, totals, node, factor), *rest)
 
 
-def _replay(ctx: Any, unary: Tensor, tables: Tensor, arrived: tuple[Tensor | None, ...]) -> tuple[Tensor, Tensor]:
+def _replay(ctx: Any, unary: Tensor, tables: Tensor, arrived: tuple[Tensor | None, ...]) -> tuple[Tensor, ...]:
     """Gradients of potentials by elimination in torch, given those of totals, unary and factor beliefs."""
     again = torch.is_grad_enabled()  # gradients of gradients are asked for
     with torch.enable_grad():
@@ -58,12 +59,8 @@ def _replay(ctx: Any, unary: Tensor, tables: Tensor, arrived: tuple[Tensor | Non
         ]
         found = ctx.plain(replace(ctx.flat, unary=inputs[0], tables=inputs[1]))
         pairs = zip((found.totals, found.unary, found.factors), arrived, strict=True)
-        # Beliefs of -inf have no gradient: probabilities stay 0 there.
-        outputs = [(values, gradient) for values, gradient in pairs if gradient is not None]
-        return torch.autograd.grad(
-            [values for values, _ in outputs], inputs, [gradient for _, gradient in outputs],
-            create_graph=again, materialize_grads=True,
-        )  # fmt: skip
+        outputs, gradients = zip(*(pair for pair in pairs if pair[1] is not None), strict=True)
+        return torch.autograd.grad(outputs, inputs, gradients, create_graph=again, materialize_grads=True)
 
 
 def _shares(flat: FlatField, totals: Tensor, node: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:

@@ -90,4 +90,19 @@ bool make_tree(const Graph& graph, const Nodes& order, Tree& tree, Accept accept
     return true;
 }
 
+// The same order up to independent nodes, with every subtree in one piece: passes then stay in cache.
+inline Nodes subtrees_together(const Tree& tree, const Nodes& order) {
+    Nodes together(order.size()), waiting;
+    size_t place = order.size();
+    for (int32_t p = 0; p < tree.size(); ++p)
+        if (tree.width(p) == 0) waiting.push_back(p);
+    while (!waiting.empty()) {  // from the end: a node, then the subtrees of its children
+        const int32_t p = waiting.back();
+        waiting.pop_back();
+        together[--place] = order[p];
+        waiting.insert(waiting.end(), tree.child.begin() + tree.child_at[p], tree.child.begin() + tree.child_at[p + 1]);
+    }
+    return together;
+}
+
 }  // namespace exact

@@ -92,6 +92,8 @@ struct Model {
             return false;
         }
         result.entries = 0;
+        make_tree(graph, planned.order, tree, [](int32_t, const int32_t*, const int32_t*) { return true; });
+        planned.order = subtrees_together(tree, planned.order);
         make_tree(graph, planned.order, tree, [&](int32_t p, const int32_t* first, const int32_t* last) {
             double entries = double(count(free[planned.order[p]]));
             for (const int32_t* q = first; q != last; ++q) entries *= double(count(free[planned.order[*q]]));

@@ -95,27 +95,43 @@ inline double largest(const double* values, int64_t count) {
     return peak;
 }
 
-// Reduces a table of log-beliefs to marginals. The exponentials are taken once for all marginals of a table.
+// Reduces a table of log-beliefs to marginals. Exponentials are taken once, and axes that are of no more use are dropped.
 class Marginals {
   public:
-    // `table` has its largest entry at about 0.
+    // The largest entry of `table` is about 0.
     void begin(const double* table, int64_t entries, bool maximise) {
-        table_ = table, maximise_ = maximise;
-        if (maximise) return;
-        raised_.resize(entries);
-        for (int64_t i = 0; i < entries; ++i) raised_[i] = std::exp(table[i]);
+        table_ = table, whole_ = left_ = entries, maximise_ = maximise;
+        values_.resize(entries);
+        if (maximise) std::copy(table, table + entries, values_.begin());
+        else
+            for (int64_t i = 0; i < entries; ++i) values_[i] = std::exp(table[i]);
     }
 
-    void reduce(const Walk& walk, double* out, int64_t entries) {
+    // Reduces the last axis, which has so many states.
+    void drop(int64_t states) {
+        left_ /= states;
+        for (int64_t s = 1; s < states; ++s) {
+            const double* from = values_.data() + s * left_;
+            if (maximise_)
+                for (int64_t i = 0; i < left_; ++i) values_[i] = std::max(values_[i], from[i]);
+            else
+                for (int64_t i = 0; i < left_; ++i) values_[i] += from[i];
+        }
+    }
+
+    // Reduces the axes that are left to those of a smaller table.
+    void reduce(Walk walk, double* out, int64_t entries) {
         std::fill(out, out + entries, maximise_ ? -INFINITE : 0.0);
-        if (maximise_) return reduce_max(table_, walk, out);
-        reduce_sum(raised_.data(), walk, out);
+        if (maximise_) return reduce_max(values_.data(), walk, out);
+        reduce_sum(values_.data(), walk, out);
         bool safe = true;
         for (int64_t i = 0; i < entries; ++i) safe = safe && out[i] > SAFE;
         if (safe) {
             for (int64_t i = 0; i < entries; ++i) out[i] = std::log(out[i]);
             return;
         }
+        // Too small for exponentials of the whole table: again in logs, with each sum's largest term taken out.
+        if (left_ < whole_) walk.push(whole_ / left_, 0);
         peak_.assign(entries, -INFINITE);
         reduce_max(table_, walk, peak_.data());
         std::fill(out, out + entries, 0.0);
@@ -130,8 +146,9 @@ class Marginals {
 
   private:
     const double* table_ = nullptr;
+    int64_t whole_ = 0, left_ = 0;  // entries of the table, and without the axes that were dropped
     bool maximise_ = false;
-    std::vector<double> raised_, peak_;
+    std::vector<double> values_, peak_;
 };
 
 }  // namespace exact

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         PottsFactors,
         TableFactors,
     )
+    from accord.field.files import read_fg, read_uai, write_fg, write_uai
     from accord.inference import enumerate_beliefs, maximise, propagate
 
 __all__ = [
@@ -38,6 +39,10 @@ __all__ = [
     "load_benchmark",
     "maximise",
     "propagate",
+    "read_fg",
+    "read_uai",
+    "write_fg",
+    "write_uai",
 ]
 
 # Loaded when first asked for: torch, PyG and scikit-learn take seconds that `accord --help` need not wait for.
@@ -57,6 +62,7 @@ __getattr__, __dir__ = lazy_names(
             "PottsFactors",
             "TableFactors",
         ],
+        "field.files": ["read_fg", "read_uai", "write_fg", "write_uai"],
         "inference": ["enumerate_beliefs", "maximise", "propagate"],
     },
 )

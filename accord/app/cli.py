@@ -9,6 +9,7 @@ from accord._version import __version__
 from accord.app import options
 from accord.app.commands.bench import bench_app
 from accord.app.commands.data import ColumnsOption, MappingOption, data_app
+from accord.app.commands.solve import solve
 from accord.app.console import Commands, messages, output
 from accord.app.server.options import serve
 
@@ -34,6 +35,7 @@ app = typer.Typer(
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench", no_args_is_help=True)
 app.command()(serve)
+app.command()(solve)
 
 
 def print_version(wanted: bool) -> None:

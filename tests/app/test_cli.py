@@ -22,6 +22,7 @@ ACCORD = Path(sys.executable).parent / "accord"
         "evaluate",
         "report",
         "reproduce",
+        "solve",
         "data",
         "data list",
         "bench",

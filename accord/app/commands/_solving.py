@@ -18,6 +18,7 @@ from accord.field import PairwiseField
 from accord.field.factors import FactorField
 from accord.field.files import read_fg, read_uai, write_map, write_mar, write_pr
 from accord.inference import Maximum, Schedule, Semiring, eliminate_beliefs, maximise, propagate
+from accord.inference.exact import MAX_TABLE
 
 TASKS = {"map": ".MAP", "marginals": ".MAR", "partition": ".PR"}  # and the suffixes of their results
 METHODS = ("auto", "exact", "propagate")
@@ -202,7 +203,10 @@ def _solve(
             return eliminate_beliefs(cast(Any, field), semiring), EXACT
         except TooLargeError as error:
             if options.method == "exact":
-                raise TooLargeError(f"{error} Or leave out --method exact.") from error
+                raise TooLargeError(
+                    "The model is too wide for exact elimination: a table would have more than "
+                    f"{MAX_TABLE:,} entries. Leave out --method exact."
+                ) from error
             console.print("Exact elimination would need too much memory; belief propagation approximates it.")
     schedule = cast(Schedule, options.schedule)
     damping = 0.0 if options.damping is None else options.damping

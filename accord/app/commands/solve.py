@@ -16,7 +16,8 @@ def solve(
     task: Annotated[
         str,
         typer.Option(
-            help="map: the best labelling, with a bound; marginals: of each variable; partition: the partition function."
+            help="map: the best labelling, with a bound; marginals: probabilities of the states of each variable; "
+            "partition: the partition function."
         ),
     ] = "map",
     evidence: Annotated[

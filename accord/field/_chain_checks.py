@@ -137,8 +137,11 @@ def expand_tables(field: Chains) -> Tensor:
 
 
 def merge_replicas(values: Tensor, axes: int, replicas: torch.Size) -> Tensor:
-    """[*replicas, *axes] as [R, *axes], where R is 1 if the values have no replicas of their own."""
-    lead, own = values.shape[: values.dim() - axes], values.shape[values.dim() - axes :]
-    if math.prod(lead) == 1:
-        return values.reshape(1, *own)
+    """[*replicas, *axes] as [R, *axes]. R is 1 if the values have no replicas of their own; missing axes become 1."""
+    extra = values.dim() - axes
+    if extra <= 0:
+        return values.reshape((1,) * (1 - extra) + values.shape)
+    lead, own = values.shape[:extra], values.shape[extra:]
+    if extra == 1 or math.prod(lead) == 1:
+        return values if extra == 1 else values.reshape(1, *own)
     return values.expand(*replicas, *own).reshape(replicas.numel(), *own)

@@ -51,19 +51,13 @@ class ChainProblem:
 
 def as_problem(field: ChainField) -> ChainProblem:
     """Merge the replica axes of a field."""
-    replicas = field.replicas
-    node = merge_replicas(field.node, 3, replicas)
-    node = node.expand(replicas.numel(), *node.shape[1:])
-    edge = field.edge.reshape((1,) * (4 - field.edge.dim()) + field.edge.shape)
-    if edge.shape[-4] > 1:
-        edge = edge.expand(*edge.shape[:-3], field.length - 1, *edge.shape[-2:])
-    edge = merge_replicas(edge, 4, replicas)
-    if edge.shape[1] > 1:
-        edge = edge.expand(replicas.numel(), *edge.shape[1:])
+    replicas, count = field.replicas, field.replicas.numel()
+    node, edge = merge_replicas(field.node, 3, replicas), merge_replicas(field.edge, 4, replicas)
+    if node.shape[0] < count:
+        node = node.expand(count, *node.shape[1:])
+    if edge.shape[1] > 1:  # chains differ
+        edge = edge.expand(count, field.num_chains, field.length - 1, *edge.shape[-2:])
     start, end = (
-        None
-        if values is None
-        else merge_replicas(values.reshape((1,) * (2 - values.dim()) + values.shape), 2, replicas)
-        for values in (field.start, field.end)
+        None if values is None else merge_replicas(values, 2, replicas) for values in (field.start, field.end)
     )
     return ChainProblem(node, edge, start, end, field.lengths, field.present if field.is_ragged else None)

@@ -82,8 +82,9 @@ def propagate(
         start: beliefs of an earlier run on the same graphs, or their messages, to continue from.
         schedule: "synchronous" (all messages at once), "sequential" (from the rim of each graph to its centre and back,
             each message computed from the newest others) or "residual" (largest pending change first). The last two
-            need several times fewer sweeps and converge more often, but only the reference has them. A sweep is as many
-            messages as there are arcs; with "residual", `residual` bounds the pending change of any message.
+            need several times fewer sweeps and converge more often. They are compiled on CPUs; GPUs use the reference.
+            A sweep is as many messages as there are arcs; with "residual", `residual` bounds the pending change of any
+            message.
 
     Gradients reach the field, `edge_appearance` and `start`. Where a graph converged (and tolerance is not 0) they are
     those of the fixed point, in the memory of one sweep; elsewhere they are those of the sweeps that were run, in the

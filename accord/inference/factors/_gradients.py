@@ -59,6 +59,11 @@ class _Propagation(torch.autograd.Function):
             parts, complete = _at_fixed_point(problem, layout, leaves, messages, there, int(sweeps.max()))
             sums, solved = _add(sums, parts), solved & complete
         if not bool(solved.all()):
+            if problem.schedule != "synchronous":
+                raise OptionError(
+                    f"propagate: this run of schedule {problem.schedule!r} did not converge, so its gradient is not "
+                    "available. Give more sweeps or damping, or use schedule='synchronous'."
+                )
             there = gradient.where(~solved[:, layout.graph_of], 0.0)
             with torch.enable_grad():
                 again = _repeated(problem, layout, sweeps)

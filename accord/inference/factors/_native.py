@@ -29,6 +29,10 @@ MAX_NUMBERED = 2**31 - 1  # slots, factors and variables are numbered in 32 bits
 SOLVED, OUT_OF_MEMORY, NO_THREADS, OUT_OF_RANGE = range(4)  # what the kernel returns, as in native/factors.cpp
 # Estimated work, table entries x sweeps, below which starting a thread (50 us) takes longer than it saves.
 ONE_THREAD_WORK = 2_000_000
+MISPLACED = (
+    "propagate: factors name variables, graphs or tables that do not exist. The field's tensors were changed after it "
+    "was built: build a new field."
+)
 
 
 class _Rules(ctypes.Structure):
@@ -116,8 +120,7 @@ def solve(problem: FactorProblem) -> FactorSolution:
     flat = problem.flat
     unary = flat.unary.detach().contiguous()
     scope, scope_at = _all_scopes(problem)
-    lengths = (flat.at[1:] - flat.at[:-1])[scope]
-    messages = unary.new_empty(len(unary), int(lengths.sum()))
+    messages = unary.new_empty(len(unary), _length(problem, scope))
     _check_shapes(problem, len(scope_at) - 1, messages.shape[1])
     totals = torch.empty_like(unary)
     residual = unary.new_zeros(len(unary), flat.num_graphs)
@@ -172,6 +175,14 @@ def solve(problem: FactorProblem) -> FactorSolution:
     return FactorSolution(messages, residual, sweeps, totals)
 
 
+def _length(problem: FactorProblem, scope: Tensor) -> int:
+    """How many numbers the messages of a replica have."""
+    try:
+        return int(problem.flat.at.diff()[scope].sum())
+    except IndexError as error:
+        raise FieldError(f"{MISPLACED} ({error})") from error
+
+
 def _all_scopes(problem: FactorProblem) -> tuple[Tensor, Tensor]:
     """Variables of all factors, those of rules last, and where each factor begins."""
     flat = problem.flat
@@ -205,10 +216,7 @@ def _run(kernel: Callable[..., int], arguments: _Arguments) -> None:
         arguments.threads = 1
         status = kernel(ctypes.byref(arguments))
     if status == OUT_OF_RANGE:
-        raise FieldError(
-            "propagate: factors name variables, graphs or tables that do not exist. The field's tensors were changed "
-            "after it was built: build a new field."
-        )
+        raise FieldError(MISPLACED)
     if status != SOLVED:
         raise MemoryError(
             f"propagate: the CPU kernel ran out of memory with {arguments.factors} factors. Free memory, or solve "

@@ -52,11 +52,19 @@ def propagate_factors(field: FactorField, options: PropagationOptions, backend: 
 
 def choose_kernel(backend: str, problem: FactorProblem) -> tuple[str, FactorKernel]:
     """The kernel of this name, or the fastest that can solve the problem ("auto"), with gradients where needed."""
-    if backend not in ("auto", "reference"):
-        raise OptionError(f"propagate: backend {backend!r} cannot solve fields with factors. Choose 'auto'.")
-    if backend == "reference" or not problem.wants_gradient:
-        return "reference", _reference.solve
-    return "reference", with_gradient(_reference.solve)
+    if backend not in ("auto", "native", "reference"):
+        raise OptionError(
+            f"propagate: backend {backend!r} cannot solve fields with factors. Choose 'auto', 'native' or 'reference'."
+        )
+    name = backend
+    if backend == "auto":
+        plain = problem.with_inputs([value.detach() for value in problem.inputs])
+        fits = _native.unfit(plain) is None and _native.unavailable() is None
+        name = "native" if fits else "reference"
+    kernel: FactorKernel = _native.solve if name == "native" else _reference.solve
+    if problem.wants_gradient and backend != "reference":
+        kernel = with_gradient(kernel)
+    return name, kernel
 
 
 def _num_messages(flat: FlatField) -> int:

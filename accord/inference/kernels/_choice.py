@@ -3,6 +3,7 @@
 from accord.errors import OptionError
 from accord.inference.kernels import cpu, reference, triton
 from accord.inference.kernels._interface import Kernel, Problem
+from accord.inference.kernels.cpu import _ordered as ordered
 from accord.inference.kernels.gradients import with_gradient
 
 KERNELS: dict[str, Kernel] = {"native": cpu.solve, "reference": reference.solve, "triton": triton.solve}
@@ -11,24 +12,33 @@ KERNELS: dict[str, Kernel] = {"native": cpu.solve, "reference": reference.solve,
 def choose_kernel(backend: object, problem: Problem) -> tuple[str, Kernel]:
     """Name and kernel for a backend; "auto" takes the fastest that can solve the problem.
 
-    That is the compiled kernel on CPUs and the Triton kernel on GPUs. Where it is not available or cannot take the
-    problem, it is the reference. If a gradient is needed, the kernel comes `with_gradient`, except for an explicit
-    "reference", which autograd unrolls.
+    That is a compiled kernel on CPUs, and on GPUs the Triton kernel, which has synchronous sweeps only. Where it is not
+    available or cannot take the problem, it is the reference. If a gradient is needed, the kernel comes
+    `with_gradient`, except for an explicit "reference", which autograd unrolls.
     """
     if not isinstance(backend, str) or backend not in {"auto", *KERNELS}:
         raise OptionError(f"propagate: backend {backend!r} is unknown. Choose one of {['auto', *sorted(KERNELS)]}.")
     name = backend
     in_order = problem.schedule != "synchronous"
     if backend == "auto":
-        fast, candidate = ("triton", triton) if problem.node.is_cuda else ("native", cpu)
-        fits = not in_order and candidate.unfit(problem.detached()) is None and candidate.unavailable() is None
-        name = fast if fits else "reference"
-    if in_order and name != "reference":
+        name = _fastest(problem, in_order)
+    if in_order and name == "triton":
         raise OptionError(
             f"propagate: backend {name!r} cannot be used here: it sends all messages at the same time, and the "
             f"schedule is {problem.schedule!r}. Use backend 'auto' or 'reference', or schedule 'synchronous'."
         )
     kernel = KERNELS[name]
+    if in_order and name == "native":
+        kernel = ordered.solve_for_gradient if problem.wants_gradient else ordered.solve
     if problem.wants_gradient and backend != "reference":
-        kernel = with_gradient(kernel, unroll=kernel if in_order else None)
+        kernel = with_gradient(kernel, unroll=reference.solve if in_order else None)
     return name, kernel
+
+
+def _fastest(problem: Problem, in_order: bool) -> str:
+    if problem.node.is_cuda:
+        fits = not in_order and triton.unfit(problem.detached()) is None and triton.unavailable() is None
+        return "triton" if fits else "reference"
+    candidate = ordered if in_order else cpu
+    fits = candidate.unfit(problem.detached()) is None and candidate.unavailable() is None
+    return "native" if fits else "reference"

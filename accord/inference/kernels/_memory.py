@@ -10,6 +10,7 @@ from accord.errors import TooLargeError
 from accord.inference._blocks import NUMBERS_PER_BLOCK
 from accord.inference.kernels import cpu, reference, triton
 from accord.inference.kernels._interface import Problem
+from accord.inference.kernels.cpu import _ordered as ordered
 
 log = logging.getLogger("accord.inference")
 
@@ -32,7 +33,8 @@ def needed_bytes(backend: str, problem: Problem) -> int:
     collecting = 5 * problem.node.numel() * each + 3 * NUMBERS_PER_BLOCK * each
     graphs = 8 * problem.arcs.num_edges if problem.num_graphs > 1 else 0
     graphs += problem.num_graphs * (16 + len(problem.node) * (each + 9))  # offsets; residual, sweeps, converged
-    return graphs + max(NEEDED[backend](problem), messages + collecting)
+    needed = ordered.needed_bytes if backend == "native" and problem.schedule != "synchronous" else NEEDED[backend]
+    return graphs + max(needed(problem), messages + collecting)
 
 
 def check_memory(backend: str, problem: Problem) -> None:

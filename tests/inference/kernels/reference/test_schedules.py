@@ -9,6 +9,7 @@ from torch.testing import assert_close
 
 from accord import PairwiseField, enumerate_beliefs, propagate
 from accord.errors import InfeasibleError, OptionError
+from accord.inference.factors import _native
 from accord.inference.kernels.reference import SCHEDULES, _residual
 
 EXACT = {"rtol": 0, "atol": 1e-9}
@@ -16,6 +17,13 @@ EXACT = {"rtol": 0, "atol": 1e-9}
 
 @pytest.fixture(scope="module", params=[name for name in SCHEDULES if name != "synchronous"])
 def schedule(request):
+    return request.param
+
+
+@pytest.fixture(scope="module", params=["native", "reference"])
+def backend(request):
+    if request.param == "native" and _native.unavailable() is not None:
+        pytest.skip(f"native kernel: {_native.unavailable()}")
     return request.param
 
 
@@ -36,9 +44,9 @@ def ising_grid(rows, columns, coupling, seed=0, lead=()):
 @pytest.mark.parametrize("semiring", ["sum", "max"])
 @given(field=fields(tree=True, max_states=4))
 @settings(max_examples=25)
-def test_exact_on_forests(schedule, semiring, field):
-    beliefs, exact = propagate(field, semiring, schedule=schedule), enumerate_beliefs(field, semiring)
-    assert bool(beliefs.converged.all()) and beliefs.backend == "reference"
+def test_exact_on_forests(schedule, backend, semiring, field):
+    beliefs, exact = propagate(field, semiring, schedule=schedule, backend=backend), enumerate_beliefs(field, semiring)
+    assert bool(beliefs.converged.all()) and beliefs.backend == backend
     assert_close(beliefs.node, exact.node, **EXACT)
     assert_close(beliefs.edge, exact.edge, **EXACT)
     assert_close(beliefs.log_partition, exact.log_partition, **EXACT)
@@ -46,14 +54,14 @@ def test_exact_on_forests(schedule, semiring, field):
 
 @given(field=fields(tree=True, barred=0.2))
 @settings(max_examples=40)
-def test_exact_on_forests_with_forbidden_entries(schedule, field):
+def test_exact_on_forests_with_forbidden_entries(schedule, backend, field):
     try:
         exact = enumerate_beliefs(field)
     except InfeasibleError:
         with pytest.raises(InfeasibleError):
-            propagate(field, "max", schedule=schedule).decode()
+            propagate(field, "max", schedule=schedule, backend=backend).decode()
         return
-    assert_close(propagate(field, schedule=schedule).node, exact.node, **EXACT)
+    assert_close(propagate(field, schedule=schedule, backend=backend).node, exact.node, **EXACT)
 
 
 @pytest.mark.parametrize("semiring", ["sum", "max"])
@@ -94,8 +102,8 @@ def test_sequential_solves_long_paths_in_one_sweep():
 
 @given(parts=st.lists(fields(max_nodes=5, min_states=2, max_states=2, replicas=((),)), min_size=1, max_size=4))
 @settings(max_examples=20)
-def test_a_batch_equals_its_graphs(schedule, parts):
-    options = {"max_sweeps": 7, "tolerance": 1e-4, "schedule": schedule, "damping": 0.1}
+def test_a_batch_equals_its_graphs(schedule, backend, parts):
+    options = {"max_sweeps": 7, "tolerance": 1e-4, "schedule": schedule, "damping": 0.1, "backend": backend}
     whole, alone = propagate(union(parts), **options), [propagate(part, **options) for part in parts]
     assert_close(whole.node, torch.cat([b.node for b in alone], -2), **EXACT)
     assert_close(whole.sweeps, torch.cat([b.sweeps for b in alone], -1))
@@ -103,9 +111,9 @@ def test_a_batch_equals_its_graphs(schedule, parts):
     assert_close(whole.converged, torch.cat([b.converged for b in alone], -1))
 
 
-def test_replicas_equal_separate_runs(schedule):
+def test_replicas_equal_separate_runs(schedule, backend):
     field = ising_grid(4, 5, 0.5, lead=(3,))
-    options = {"max_sweeps": 6, "tolerance": 1e-3, "schedule": schedule}
+    options = {"max_sweeps": 6, "tolerance": 1e-3, "schedule": schedule, "backend": backend}
     together = propagate(field, **options)
     for number in range(3):
         alone = propagate(PairwiseField(field.edge_index, field.node[number], field.edge[number]), **options)
@@ -113,14 +121,20 @@ def test_replicas_equal_separate_runs(schedule):
         assert_close(together.sweeps[number], alone.sweeps)
 
 
-def test_sweeps_are_counted_and_limited(schedule):
+def test_sweeps_are_counted_and_limited(schedule, backend):
     field = ising_grid(6, 6, 0.4)
     for limit in (0, 1, 3):
-        beliefs = propagate(field, schedule=schedule, max_sweeps=limit, tolerance=0.0)
+        beliefs = propagate(field, schedule=schedule, max_sweeps=limit, tolerance=0.0, backend=backend)
         assert int(beliefs.sweeps) == limit and not bool(beliefs.converged)
-    one, start = propagate(field, max_sweeps=1), propagate(field)
-    assert_close(propagate(field, schedule="residual", max_sweeps=1).messages, one.messages, **EXACT)
-    assert int(propagate(field, schedule=schedule, start=start, tolerance=1e-6).sweeps) == 1
+    again = propagate(field, schedule=schedule, start=propagate(field), tolerance=1e-6, backend=backend)
+    assert bool(again.converged) and int(again.sweeps) <= 1
+
+
+def test_the_reference_begins_with_a_synchronous_sweep_by_residuals():
+    field = ising_grid(6, 6, 0.4)
+    one = propagate(field, max_sweeps=1)
+    first = propagate(field, schedule="residual", max_sweeps=1, backend="reference")
+    assert_close(first.messages, one.messages, **EXACT)
 
 
 def test_residual_sends_a_share_of_the_arcs_in_each_round():
@@ -135,22 +149,22 @@ def test_residual_sends_a_share_of_the_arcs_in_each_round():
     field = ising_grid(6, 6, 0.3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_residual, "new_messages", count)
-        beliefs = propagate(field, schedule="residual", tolerance=1e-6)
+        beliefs = propagate(field, schedule="residual", tolerance=1e-6, backend="reference")
     arcs = 2 * field.num_edges
     assert sent[0] == arcs and max(sent[1:]) <= -(-arcs // 8)
     assert int(beliefs.sweeps) == -(-sum(sent) // arcs)
 
 
-def test_graphs_without_edges(schedule):
+def test_graphs_without_edges(schedule, backend):
     lone = PairwiseField(torch.empty(2, 0, dtype=torch.long), torch.tensor([[0.0, 1.0]]), torch.empty(0, 2, 2))
-    beliefs = propagate(lone, schedule=schedule)
+    beliefs = propagate(lone, schedule=schedule, backend=backend)
     assert beliefs.sweeps.tolist() == [0] and beliefs.converged.tolist() == [True]
 
 
-def test_infeasible_fields_are_named(schedule):
+def test_infeasible_fields_are_named(schedule, backend):
     field = ising_grid(2, 2, 0.5).forbid([(0, 0), (0, 1), (1, 1)])
     with pytest.raises(InfeasibleError, match="no state is left for node"):
-        propagate(field, schedule=schedule)
+        propagate(field, schedule=schedule, backend=backend)
 
 
 @pytest.mark.parametrize("sweeps", [3, 400])
@@ -183,5 +197,5 @@ def test_bad_schedules_and_backends_are_refused(schedule):
     for wrong in ("random", None, 3, ["sequential"]):
         with pytest.raises(OptionError, match="unknown. Choose 'synchronous'"):
             propagate(field, schedule=wrong)
-    with pytest.raises(OptionError, match=f"backend 'native' cannot be used here.*{schedule}"):
-        propagate(field, schedule=schedule, backend="native")
+    with pytest.raises(OptionError, match=f"backend 'triton' cannot be used here.*{schedule}"):
+        propagate(field, schedule=schedule, backend="triton")

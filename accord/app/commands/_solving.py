@@ -207,7 +207,9 @@ def _solve(
                     "The model is too wide for exact elimination: a table would have more than "
                     f"{MAX_TABLE:,} entries. Leave out --method exact."
                 ) from error
-            console.print("Exact elimination would need too much memory; belief propagation approximates it.")
+            console.print(
+                "The model is too wide for exact elimination. Belief propagation approximates it.", soft_wrap=True
+            )
     schedule = cast(Schedule, options.schedule)
     damping = 0.0 if options.damping is None else options.damping
     beliefs: Any = propagate(cast(Any, field), semiring, damping=damping, schedule=schedule)

@@ -91,7 +91,7 @@ def test_models_that_are_too_wide_are_approximated_and_that_is_said(model, monke
     monkeypatch.setattr(_solving, "eliminate_beliefs", too_wide)
     result = call("solve", model, "--task", "marginals")
     assert result.exit_code == 0
-    assert "Exact elimination would need too much memory; belief propagation" in result.stderr
+    assert "too wide for exact elimination. Belief propagation approximates it." in result.stderr
     assert "too wide for exact elimination" in refused_last(model, "--task", "marginals", "--method", "exact")
 
 
@@ -189,16 +189,16 @@ def test_bad_arguments_are_refused(model, tmp_path):
     assert "evidence names variable 9" in refused("solve", model, "--evidence", tmp_path / "bad.evid")
 
 
+@pytest.mark.parametrize("name", ["uai/mar_Segmentation_12", "uai/mar_CSP_12"])  # of pairs, and of more
 @pytest.mark.data("uai/mar_Segmentation_12.uai.gz", "uai/mar_Segmentation_12.PR", "uai/mar_Segmentation_12.MAR")
-def test_results_of_the_competition(tmp_path):
-    path = require_file("uai/mar_Segmentation_12.uai.gz")
+@pytest.mark.data("uai/mar_CSP_12.uai.gz", "uai/mar_CSP_12.PR", "uai/mar_CSP_12.MAR")
+def test_results_of_the_competition(name, tmp_path):
+    path = require_file(f"{name}.uai.gz")
     solve(path, "--task", "marginals", "--out", tmp_path / "a.MAR")
     found = solve(path, "--task", "partition", "--out", tmp_path / "a.PR")
-    published = read_pr(require_file("uai/mar_Segmentation_12.PR"))
+    published = read_pr(require_file(f"{name}.PR"))
     assert found["exact"] and read_pr(tmp_path / "a.PR") == pytest.approx(published, abs=1e-3)
-    for ours, theirs in zip(
-        read_mar(tmp_path / "a.MAR"), read_mar(require_file("uai/mar_Segmentation_12.MAR")), strict=True
-    ):
+    for ours, theirs in zip(read_mar(tmp_path / "a.MAR"), read_mar(require_file(f"{name}.MAR")), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-4)
 
 
@@ -208,3 +208,26 @@ def test_labels_of_the_competition(tmp_path):
     found = solve(path, "--out", tmp_path / "a.MAP")
     published = accord.read_uai(path).score(read_map(require_file("uai/map_Segmentation_16.MAP")))
     assert found["optimal"] and found["score"] >= float(published) - 1e-9
+
+
+def test_models_of_larger_factors_and_rules(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    generator = torch.Generator().manual_seed(1)
+    groups = [
+        accord.TableFactors(torch.tensor([[0, 2, 1]]), torch.randn(1, 3, 2, 2, generator=generator, dtype=DTYPE)),
+        accord.OrFactors(torch.tensor([[1, 2, 3]])),
+    ]
+    states = torch.tensor([3, 2, 2, 2])
+    field = accord.FactorField(torch.randn(4, 3, generator=generator, dtype=DTYPE), groups, num_states=states)
+    accord.write_uai(field, "model.uai")
+    labels = torch.cartesian_prod(*(torch.arange(count) for count in states.tolist()))
+    scores = field.score(labels)[:, 0]
+    assert solve("model.uai")["score"] == pytest.approx(float(scores.max()))
+    assert scores[(labels == read_map("model.uai.MAP")).all(1)] == scores.max()
+    found = solve("model.uai", "--task", "marginals")
+    assert found["exact"] and found["log_partition"] == pytest.approx(float(scores.logsumexp(0)))
+    weights = scores.softmax(0)
+    for variable, own in enumerate(read_mar("model.uai.MAR")):
+        expected = torch.stack([weights[labels[:, variable] == state].sum() for state in range(len(own))])
+        torch.testing.assert_close(own, expected, rtol=0, atol=1e-8)
+    assert not solve("model.uai", "--task", "partition", "--method", "propagate")["exact"]

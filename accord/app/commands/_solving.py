@@ -117,7 +117,7 @@ def _search(field: PairwiseField | FactorField, options: SolveOptions, file: Pat
     interrupted = False
     for number, seconds in enumerate(_rounds(options.budget)):
         try:
-            found = maximise(cast(Any, field), budget=seconds, seed=options.seed + number)
+            found = maximise(field, budget=seconds, seed=options.seed + number)
         except KeyboardInterrupt:
             if best is None or not _has_labels(best):
                 raise
@@ -200,7 +200,7 @@ def _solve(
     """Beliefs, and how they were found."""
     if options.method != "propagate":
         try:
-            return eliminate_beliefs(cast(Any, field), semiring), EXACT
+            return eliminate_beliefs(field, semiring), EXACT
         except TooLargeError as error:
             if options.method == "exact":
                 raise TooLargeError(
@@ -212,10 +212,10 @@ def _solve(
             )
     schedule = cast(Schedule, options.schedule)
     damping = 0.0 if options.damping is None else options.damping
-    beliefs: Any = propagate(cast(Any, field), semiring, damping=damping, schedule=schedule)
+    beliefs: Any = propagate(field, semiring, damping=damping, schedule=schedule)
     if options.damping is None and not bool(beliefs.converged.all()):
         damping = DAMPING
-        beliefs = propagate(cast(Any, field), semiring, damping=damping, max_sweeps=SWEEPS, schedule=schedule)
+        beliefs = propagate(field, semiring, damping=damping, max_sweeps=SWEEPS, schedule=schedule)
     if not bool(beliefs.converged.all()):
         warnings.warn(
             f"Belief propagation did not converge in {int(beliefs.sweeps.max())} sweeps (last change of a log-message "

@@ -63,7 +63,5 @@ def solve(
             output().print(line, soft_wrap=True, markup=False)
     messages().print(f"Written to {solved.file}", soft_wrap=True, markup=False)
     if solved.interrupted:
-        messages().print(
-            "[yellow]Stopped.[/] The result is the best that was found until the last round of the search."
-        )
+        messages().print("[yellow]Stopped.[/] The labels are the best of the completed rounds.", soft_wrap=True)
         raise typer.Exit(INTERRUPTED)

@@ -170,8 +170,10 @@ def check_labels(labels: object, num_nodes: int, num_states: int, lowest: int, w
 
 def broadcast_replicas(where: str, **axes: torch.Size) -> torch.Size:
     """Common shape of several leading replica axes."""
+    distinct = {shape for shape in axes.values() if len(shape)}
     try:
-        common = torch.Size(torch.broadcast_shapes(*axes.values()))
+        # torch loads hundreds of modules, for most of a second, when it first broadcasts shapes.
+        common = torch.Size(torch.broadcast_shapes(*distinct) if len(distinct) > 1 else next(iter(distinct), ()))
     except RuntimeError:
         listed = ", ".join(f"{name} {list(shape)}" for name, shape in axes.items())
         raise FieldError(

@@ -13,12 +13,13 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
+from accord._memory import available_memory
 from accord.errors import ConvergenceWarning, InfeasibleError, OptionError, TooLargeError
 from accord.field import PairwiseField
 from accord.field.factors import FactorField
 from accord.field.files import read_fg, read_uai, write_map, write_mar, write_pr
 from accord.inference import Maximum, Schedule, Semiring, eliminate_beliefs, maximise, propagate
-from accord.inference.exact import MAX_TABLE
+from accord.inference.exact import MAX_TABLE, MAX_TABLES
 
 TASKS = {"map": ".MAP", "marginals": ".MAR", "partition": ".PR"}  # and the suffixes of their results
 METHODS = ("auto", "exact", "propagate")
@@ -194,18 +195,24 @@ def _by_beliefs(
     }
 
 
+def _largest_table() -> int:
+    """Most entries of one table of elimination: all tables together take at most half of the free memory."""
+    free = available_memory(torch.device("cpu")) or 0
+    return max(MAX_TABLE, free // (2 * 8 * MAX_TABLES))
+
+
 def _solve(
     field: PairwiseField | FactorField, semiring: Semiring, options: SolveOptions, console: Console
 ) -> tuple[Any, str]:
     """Beliefs, and how they were found."""
     if options.method != "propagate":
         try:
-            return eliminate_beliefs(field, semiring), EXACT
+            return eliminate_beliefs(field, semiring, _largest_table()), EXACT
         except TooLargeError as error:
             if options.method == "exact":
                 raise TooLargeError(
                     "The model is too wide for exact elimination: a table would have more than "
-                    f"{MAX_TABLE:,} entries. Leave out --method exact."
+                    f"{_largest_table():,} entries. Leave out --method exact."
                 ) from error
             console.print(
                 "The model is too wide for exact elimination. Belief propagation approximates it.", soft_wrap=True

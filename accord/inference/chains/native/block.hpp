@@ -64,14 +64,16 @@ template <class R> struct Block {
             }
         }
     }
-    // Tables [states * states] of the step after a position. Chains that have ended repeat their own last table.
+    // The table of a lane at a step. Chains that have ended repeat their own last table.
+    const R* table(int64_t step, int lane) const {
+        const int64_t at = std::max<int64_t>(0, std::min(step, size[lane] - 2));
+        return (const R*)given.edge + replica * given.edge_replica + chain[lane] * given.edge_chain +
+               at * given.edge_step;
+    }
+    // Tables [states * states] of all lanes.
     void read_tables(int64_t step, Lanes<R>* to) const {
         const R* rows[W];
-        for (int l = 0; l < W; ++l) {
-            const int64_t at = std::max<int64_t>(0, std::min(step, size[l] - 2));
-            rows[l] = (const R*)given.edge + replica * given.edge_replica + chain[l] * given.edge_chain +
-                      at * given.edge_step;
-        }
+        for (int l = 0; l < W; ++l) rows[l] = table(step, l);
         read(rows, given.states * given.states, to);
     }
     // Results [length * states] of each chain; `from` has `longest` positions, the rest is `beyond`.

@@ -94,41 +94,34 @@ template <class R> struct Solver {
 
     // Labels from the messages of a BEST forward pass, from the last position to the first.
     static int run_trace(const Arguments& given) {
+        using Whole = typename IntegerOf<R>::type;
         const int64_t states = given.states;
         const auto work = [&](const auto& tables, const Block<R>& block, Room<R>& room, int64_t item) {
             const Lanes<R>* messages = stored(given, item);
-            int64_t label[W] = {};
+            Mask<R>* labels = (Mask<R>*)room.node.get();
+            Mask<R> label{};
+            for (int64_t t = block.longest - 1; t >= 0; --t) {
+                const Mask<R> linked = block.lasts_beyond(t + 1);
+                const bool any_linked = any<R>(linked);
+                Lanes<R> best = splat(-INF<R>);
+                Mask<R> which{};
+                for (int64_t i = 0; i < states; ++i) {
+                    Lanes<R> value = messages[t * states + i];
+                    if (any_linked) value += linked ? tables.column(block, t, i, label) : Lanes<R>{};
+                    const Mask<R> better = value > best;
+                    best = better ? value : best;
+                    which = better ? Whole(i) - Mask<R>{} : which;
+                }
+                labels[t] = label = which;
+            }
             for (int l = 0; l < block.used; ++l) {
                 int64_t* to = given.labels + (block.replica * given.chains + block.chain[l]) * given.length;
+                for (int64_t t = 0; t < block.size[l]; ++t) to[t] = labels[t][l];
                 std::fill(to + block.size[l], to + given.length, int64_t(-1));
-            }
-            for (int64_t t = block.longest - 1; t >= 0; --t) {
-                typename std::decay_t<decltype(tables)>::Table table;
-                Lanes<R> top;
-                if (t + 1 < block.longest) tables.template at<BEST>(block, t, room.table.get(), table, top);
-                const R* here = (const R*)(messages + t * states);
-                for (int l = 0; l < block.used; ++l) {
-                    if (t >= block.size[l]) continue;
-                    const bool last = t + 1 == block.size[l];
-                    const R* entries = last ? nullptr : entries_of(table, l) + label[l] * step_of(table);
-                    const int64_t stride = last ? 0 : step_of(table) * states;
-                    R best = -INF<R>;
-                    int64_t which = 0;
-                    for (int64_t i = 0; i < states; ++i) {
-                        const R value = here[i * W + l] + (last ? R(0) : entries[i * stride]);
-                        if (value > best) best = value, which = i;
-                    }
-                    label[l] = which;
-                    given.labels[(block.replica * given.chains + block.chain[l]) * given.length + t] = which;
-                }
             }
         };
         return run(given, false, work, [](auto&) {});
     }
-    static const R* entries_of(const Shared<R>& table, int) { return table.entries; }
-    static const R* entries_of(const Own<R>& table, int lane) { return (const R*)table.entries + lane; }
-    static int64_t step_of(const Shared<R>&) { return 1; }
-    static int64_t step_of(const Own<R>&) { return W; }
 };
 
 extern "C" {

@@ -24,6 +24,17 @@ template <class R> INLINE R sum_of(Lanes<R> x) {
     for (int l = 0; l < WIDTH<R>; ++l) total += x[l];
     return total;
 }
+// from[at[l]] in lane l.
+template <class R> INLINE Lanes<R> gather_lanes(const R* from, Mask<R> at) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(R) == 4) return (Lanes<R>)_mm512_i32gather_ps((__m512i)at, from, 4);
+    else return (Lanes<R>)_mm512_i64gather_pd((__m512i)at, from, 8);
+#else
+    Lanes<R> found;
+    for (int l = 0; l < WIDTH<R>; ++l) found[l] = from[at[l]];
+    return found;
+#endif
+}
 template <class R, int D> INLINE Lanes<R> times(Lanes<R> a, Lanes<R> b) { return D == LINEAR ? a * b : a + b; }
 template <class R, int D> constexpr R ONE = D == LINEAR ? R(1) : R(0);
 template <class R, int D> constexpr R NOTHING = D == LINEAR ? R(0) : -INF<R>;

@@ -56,6 +56,10 @@ template <class R> struct SharedTables {
         top = splat(D == LINEAR ? peak[which] : R(0));
         return D != LINEAR || safe[which];
     }
+    // Entries (i, label) of all lanes at a step.
+    INLINE Lanes<R> column(const Block<R>& block, int64_t step, int64_t i, Mask<R> label) const {
+        return gather_lanes<R>(raw(number(block.replica, step)) + i * given.states, label);
+    }
     using Table = Shared<R>;
 };
 
@@ -68,6 +72,11 @@ template <class R> struct OwnTables {
         out.entries = room;
         top = Lanes<R>{};
         return D != LINEAR || exponentiate<R>(room, given.states * given.states, room, top);
+    }
+    INLINE Lanes<R> column(const Block<R>& block, int64_t step, int64_t i, Mask<R> label) const {
+        Lanes<R> found;
+        for (int l = 0; l < WIDTH<R>; ++l) found[l] = block.table(step, l)[i * given.states + label[l]];
+        return found;
     }
     using Table = Own<R>;
 };

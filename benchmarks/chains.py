@@ -170,11 +170,12 @@ def check(task: str, work: Workload, answers: dict[str, object]) -> None:
         torch.testing.assert_close(answer, answers["accord"], rtol=1e-4, atol=1e-4, msg=lambda m, n=name: f"{n}: {m}")
 
 
-def seconds(call: Call, times: int) -> float:
-    begun = time.perf_counter()
+def seconds(call: Call, times: int) -> tuple[float, float]:
+    """Of the clock and of the processor, which another process does not lengthen, for each call."""
+    begun, used = time.perf_counter(), time.process_time()
     for _ in range(times):
         call()
-    return (time.perf_counter() - begun) / times
+    return (time.perf_counter() - begun) / times, (time.process_time() - used) / times
 
 
 def measure(states: int, chains: int, length: int, libraries: list[str]) -> list[dict[str, object]]:
@@ -184,49 +185,54 @@ def measure(states: int, chains: int, length: int, libraries: list[str]) -> list
     for task in TASKS:
         there = {name: of[task] for name, of in calls.items() if task in of}
         check(task, work, {name: call() for name, call in there.items()})
-        times = {name: max(1, int(CALLS_SECONDS / seconds(call, 2))) for name, call in there.items()}
+        times = {name: max(1, int(CALLS_SECONDS / seconds(call, 1)[0])) for name, call in there.items()}
         rounds = [{name: seconds(call, times[name]) for name, call in there.items()} for _ in range(ROUNDS)]
-        row = {"states": states, "chains": chains, "length": length, "task": task}
-        row["milliseconds"] = {name: 1e3 * statistics.median(one[name] for one in rounds) for name in there}
+        row: dict[str, object] = {"states": states, "chains": chains, "length": length, "task": task}
+        for place, kind in enumerate(("milliseconds", "processor")):
+            row[kind] = {name: 1e3 * statistics.median(one[name][place] for one in rounds) for name in there}
         rows.append(row)
         print(row, flush=True)
     return rows
 
 
+def ratios(row: dict, kind: str) -> dict[str, float]:
+    return {name: ms / row[kind]["accord"] for name, ms in row[kind].items() if name != "accord"}
+
+
 def table(stored: dict) -> str:
     peers = [name for name in stored["versions"] if name != "accord"]
+    versions = ", ".join(f"{name} {number}" for name, number in stored["versions"].items())
     lines = [
         "# Chains",
         "",
-        f"Written by `benchmarks/chains.py` on {stored['machine']}, {stored['threads']} threads, load "
-        f"{stored['load']:.1f} before the run, "
-        + ", ".join(f"{name} {number}" for name, number in stored["versions"].items())
-        + f". Milliseconds of a call in float32, median of {ROUNDS} rounds, and how many times as long the peers take. "
-        "All compute the same numbers, which is checked. accord builds and checks its field in every call; the tables "
-        "of torch-struct are made beforehand. It is left out where its products of tables take more than "
-        f"{MOST_BYTES / 1e9:.1f} GB. "
-        "pytorch-crf has no function for marginals, so the gradient of its normaliser is taken.",
+        f"Written by `benchmarks/chains.py` on {stored['machine']}, {stored['threads']} thread(s), load "
+        f"{stored['load']:.1f} before the run, {versions}. Milliseconds of a call in float32, median of {ROUNDS} "
+        "rounds, and how many times as long the peers take: by the clock, and in processor time, which other processes "
+        "do not lengthen. All compute the same numbers, which is checked. accord builds and checks its field in every "
+        "call; the tables of torch-struct are made beforehand. It is left out where its products of tables take more "
+        f"than {MOST_BYTES / 1e9:.1f} GB. pytorch-crf has no function for marginals, so the gradient of its normaliser "
+        "is taken.",
         "",
-        "| states | chains | length | task | accord, ms | "
-        + " | ".join(f"{name}, ms | ratio" for name in peers)
+        "| states | chains | length | task | accord, ms | processor, ms | "
+        + " | ".join(f"{name}, ms | ratio | processor" for name in peers)
         + " |",
-        "|--:|--:|--:|---|--:|" + "--:|--:|" * len(peers),
+        "|--:|--:|--:|---|--:|--:|" + "--:|--:|--:|" * len(peers),
     ]
     for row in stored["rows"]:
-        own = row["milliseconds"]["accord"]
-        others = [row["milliseconds"].get(name) for name in peers]
-        cells = [f"{ms:.2f} | {ms / own:.1f}" if ms else " | " for ms in others]
-        lines.append(
-            f"| {row['states']} | {row['chains']} | {row['length']} | {TASKS[row['task']]} | {own:.3f} | "
-            + " | ".join(cells)
-            + " |"
-        )
-    ratios = [ms / row["milliseconds"]["accord"] for row in stored["rows"] for ms in row["milliseconds"].values()]
-    ratios = [ratio for ratio in ratios if ratio != 1]
-    if ratios:
+        clock, processor = ratios(row, "milliseconds"), ratios(row, "processor")
+        cells = [
+            f"{row['milliseconds'][name]:.2f} | {clock[name]:.1f} | {processor[name]:.1f}" if name in clock else " | | "
+            for name in peers
+        ]
+        size = f"| {row['states']} | {row['chains']} | {row['length']} | {TASKS[row['task']]} "
+        own = f"| {row['milliseconds']['accord']:.3f} | {row['processor']['accord']:.3f} | "
+        lines.append(size + own + " | ".join(cells) + " |")
+    every = [ratio for row in stored["rows"] for ratio in ratios(row, "processor").values()]
+    if every:
         lines += [
             "",
-            f"Ratios run from {min(ratios):.1f} to {max(ratios):.0f}; their median is {statistics.median(ratios):.0f}.",
+            f"Ratios of processor time run from {min(every):.1f} to {max(every):.0f}; their median is "
+            f"{statistics.median(every):.0f}.",
         ]
     return "\n".join(lines) + "\n"
 

@@ -58,11 +58,13 @@ class ChainField:
         lengths, ragged = check_lengths(self.lengths, self.num_chains, self.length, self.node.device, where)
         object.__setattr__(self, "lengths", lengths)
         self.__dict__["is_ragged"] = ragged
-        self.__dict__["_checked"] = self._states()
+        self.__dict__["_checked"] = self.version
 
     is_ragged = False  # whether some chain is shorter than `length`
 
-    def _states(self) -> tuple[Hashable, ...]:
+    @property
+    def version(self) -> tuple[Hashable, ...]:
+        """A value that differs after torch changed one of the field's tensors."""
         given = (self.node, self.edge, self.lengths, self.start, self.end)
         return tuple(state_of(tensor) for tensor in given if tensor is not None)
 
@@ -72,7 +74,7 @@ class ChainField:
         Raises:
             InputError: the changed tensors do not make a field.
         """
-        if self.__dict__.get("_checked") == self._states():
+        if self.__dict__.get("_checked") == self.version:
             return
         for derived in ("replicas", "present"):
             self.__dict__.pop(derived, None)

@@ -1,5 +1,6 @@
 """Exact beliefs of chains: by the compiled kernel on CPUs, elsewhere by the plain recursions."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor
 
 from accord._eager import eager
-from accord.errors import InfeasibleError, InputTypeError
+from accord.errors import FieldError, InfeasibleError, InputTypeError
 from accord.field import ChainField
 from accord.inference._options import Semiring
 from accord.inference._semiring import REDUCE
@@ -25,6 +26,7 @@ class ChainBeliefs:
     log_partition: Tensor  # [*replicas, chains]: log Z ("sum"), score of the optimum ("max")
     problem: ChainProblem  # the field as the solver saw it
     forward: ForwardPass | None  # messages of the compiled kernel; None if it was not used
+    version: Hashable  # of the field when it was solved
 
     @property
     def backend(self) -> str:
@@ -52,6 +54,7 @@ class ChainBeliefs:
 
         -inf beyond the end of a chain. Where the field requires a gradient, autograd records the plain recursions.
         """
+        self._check_unchanged()
         if self.forward is None or self.problem.wants_gradient:
             return self._shaped(_reference.beliefs(self.problem, self.semiring))
         return self._shaped(self.forward.beliefs())
@@ -59,6 +62,7 @@ class ChainBeliefs:
     @cached_property
     def edge(self) -> Tensor:
         """[*replicas, chains, length - 1, states, states]: the same for neighbouring positions."""
+        self._check_unchanged()
         if self.forward is None or self.problem.wants_gradient:
             return self._shaped(_reference.edge_beliefs(self.problem, self.semiring))
         return self._shaped(_reference.join(self.problem, *self.forward.messages(), self.semiring))
@@ -69,7 +73,16 @@ class ChainBeliefs:
 
     @cached_property
     def _labels(self) -> Tensor:
+        self._check_unchanged()
         return self._shaped(_best_labels(self.problem, self.forward if self.semiring == "max" else None))
+
+    def _check_unchanged(self) -> None:
+        """Messages of the old potentials and the new potentials together would give wrong beliefs."""
+        if self.field.version != self.version:
+            raise FieldError(
+                "eliminate_beliefs: the field's tensors were changed after it was solved, before these beliefs were "
+                "asked for. Ask for them before the change, or solve the field again."
+            )
 
     def _shaped(self, values: Tensor) -> Tensor:
         values = values.reshape(*self.field.replicas, *values.shape[1:])
@@ -99,7 +112,7 @@ def solve_chains(
             labels = forward.labels().reshape(*field.replicas, field.num_chains, field.length)
             total = field.score(labels)
     total = total.to(field.node.dtype).reshape(*field.replicas, field.num_chains)
-    return ChainBeliefs(field, semiring, total, problem, forward)
+    return ChainBeliefs(field, semiring, total, problem, forward, field.version)
 
 
 def check_feasible(field: ChainField, total: Tensor, where: str) -> None:

@@ -42,7 +42,7 @@ class _Arguments(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("node_replica", "node_chain")),
         *((name, ctypes.c_int64) for name in ("edge_replica", "edge_chain", "edge_step")),
         *((name, ctypes.c_int64) for name in ("start_replica", "start_chain", "end_replica", "end_chain")),
-        *((name, ctypes.c_int64) for name in ("best", "threads")),
+        *((name, ctypes.c_int64) for name in ("own", "best", "threads")),
         *((name, ctypes.c_void_p) for name in ("messages", "domain", "order", "log_partition", "weight")),
         *((name, ctypes.c_void_p) for name in ("node_result", "edge_result", "behind", "ahead", "labels")),
     ]
@@ -106,13 +106,10 @@ class ForwardPass:
         return labels
 
     def _run(self, step: str, **tensors: Tensor | None) -> None:
+        arguments = _Arguments.from_buffer_copy(self.arguments)  # other threads may use the same messages
         for name, tensor in tensors.items():
-            setattr(self.arguments, name, None if tensor is None else tensor.data_ptr())
-        try:
-            _call(step, self.like.dtype, self.arguments)
-        finally:
-            for name in tensors:
-                setattr(self.arguments, name, None)
+            setattr(arguments, name, _pointer(tensor))
+        _call(step, self.like.dtype, arguments)
 
 
 def run_forward(problem: ChainProblem, best: bool) -> ForwardPass:
@@ -124,6 +121,9 @@ def run_forward(problem: ChainProblem, best: bool) -> ForwardPass:
     edge = _compact(problem.edge, 2)
     start, end = _compact(problem.start, 1), _compact(problem.end, 1)
     assert edge is not None
+    own = edge.shape[1] > 1
+    if not own and any(size > 1 and not step for size, step in zip(edge.shape[:3], edge.stride()[:3], strict=True)):
+        edge = edge.contiguous()  # a step of 0 says that an axis is shared, and has one gradient
     lengths = None if problem.present is None else problem.lengths.contiguous()
     lanes = getattr(load_library(CHAINS), f"accord_chains_lanes_{PRECISIONS[node.dtype]}")()
     items = replicas * -(-chains // lanes)
@@ -148,6 +148,7 @@ def run_forward(problem: ChainProblem, best: bool) -> ForwardPass:
         **_strides("edge", edge, ("replica", "chain", "step")),
         **_strides("start", start, ("replica", "chain")),
         **_strides("end", end, ("replica", "chain")),
+        own=int(own),
         best=int(best),
         threads=1 if work < ONE_THREAD_WORK else torch.get_num_threads(),
         messages=messages.data_ptr(),

@@ -201,6 +201,30 @@ def test_changed_tensors_are_checked_again():
         solve_chains(3, "sum")
 
 
+def test_beliefs_of_a_field_that_was_changed_later_are_refused():
+    field = ChainField(torch.zeros(2, 3, 4), torch.zeros(4, 4))
+    beliefs = eliminate_beliefs(field)
+    field.edge.add_(1.0)
+    with pytest.raises(FieldError, match="changed after it was solved.*solve the field again"):
+        beliefs.node  # noqa: B018
+
+
+@pytest.mark.parametrize("shape", [(4, 5, 3, 3), (5, 3, 3), (2, 1, 1, 3, 3), (2, 4, 5, 3, 3)])
+def test_expanded_tables_have_gradients_of_their_own(shape):
+    edge = torch.randn(3, 3, dtype=torch.float64)
+    field = ChainField(torch.randn(2, 4, 6, 3, dtype=torch.float64), edge)
+    weight = torch.ones(2, 4, dtype=torch.float64)
+    expected = gradients(field, True, weight)[1]
+    wide = edge.expand(shape).detach().requires_grad_()
+    total = eliminate_beliefs(field.with_potentials(edge=wide)).log_partition.sum()
+    found = torch.autograd.grad(total, wide)[0]
+    assert found.shape == shape
+    close(found.sum_to_size(3, 3), expected)
+    copied = edge.expand(shape).clone().requires_grad_()
+    total = eliminate_beliefs(field.with_potentials(edge=copied)).log_partition.sum()
+    close(found, torch.autograd.grad(total, copied)[0])
+
+
 def test_a_batch_without_chains():
     beliefs = eliminate_beliefs(ChainField(torch.zeros(0, 3, 4), torch.zeros(4, 4)))
     assert beliefs.log_partition.shape == (0,) and beliefs.node.shape == (0, 3, 4)

@@ -9,9 +9,9 @@ struct Arguments {
     const void *node, *edge, *start, *end;
     const int64_t* lengths;  // [chains], null if all are full
     int64_t node_replica, node_chain;  // [length, states] of a chain lie together
-    int64_t edge_replica, edge_chain, edge_step;  // [states, states] lie together; edge_chain 0: chains share tables
+    int64_t edge_replica, edge_chain, edge_step;  // [states, states] lie together
     int64_t start_replica, start_chain, end_replica, end_chain;
-    int64_t best, threads;
+    int64_t own, best, threads;  // own: every chain and step has its table; else chains share them
     void* messages;  // of the forward pass: [items, length, states, lanes]
     int8_t* domain;  // [items], of those messages
     int64_t* order;  // [chains], sorted by length

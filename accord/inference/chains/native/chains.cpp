@@ -14,7 +14,7 @@ template <class R> struct Solver {
     template <class Work, class Finish>
     static int run(const Arguments& given, bool back, const Work& work, const Finish& finish) {
         try {
-            if (given.edge_chain) return run_with(given, OwnTables<R>(given), back, work, finish);
+            if (given.own) return run_with(given, OwnTables<R>(given), back, work, finish);
             return run_with(given, SharedTables<R>(given), back, work, finish);
         } catch (const std::bad_alloc&) {
             return OUT_OF_MEMORY;
@@ -82,7 +82,7 @@ template <class R> struct Solver {
             }
         };
         const auto finish = [&](auto& rooms) {
-            if (given.edge_chain || !given.edge_result) return;
+            if (given.own || !given.edge_result) return;
             for (size_t k = 0; k < rooms[0].sums.size(); ++k) {
                 double total = 0;
                 for (auto& room : rooms) total += room.sums[k];

@@ -4,7 +4,8 @@ Every library gets the same potentials in float32 and the same number of threads
 rounds of all libraries alternate, so that a busy machine slows all of them. Peers that are not installed are left out
 (pip install --no-deps pytorch-crf torch-struct):
 
-    python benchmarks/chains.py            # runs, then writes results/chains/
+    python benchmarks/chains.py            # runs, and writes results/chains/ after each size
+    python benchmarks/chains.py --resume   # the sizes that the stored results lack
     python benchmarks/chains.py --redraw   # the table of the stored results
 """
 
@@ -15,7 +16,6 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from accord.inference import eliminate_beliefs
 FOLDER = Path(__file__).parent.parent / "results" / "chains"
 ROUNDS = 5
 CALLS_SECONDS = 0.02  # a round repeats short calls for this long
-MOST_BYTES = 5 * 10**8  # torch-struct multiplies tables of all steps: chains x length / 2 x states^3 numbers
+MOST_BYTES = 15 * 10**7  # torch-struct multiplies tables of all steps: chains x length / 2 x states^3 numbers
 SIZES = [  # states, chains, length
     (10, 1000, 30),
     (2, 1000, 30),
@@ -210,7 +210,7 @@ def table(stored: dict) -> str:
         "rounds, and how many times as long the peers take: by the clock, and in processor time, which other processes "
         "do not lengthen. All compute the same numbers, which is checked. accord builds and checks its field in every "
         "call; the tables of torch-struct are made beforehand. It is left out where its products of tables take more "
-        f"than {MOST_BYTES / 1e9:.1f} GB. pytorch-crf has no function for marginals, so the gradient of its normaliser "
+        f"than {MOST_BYTES / 1e9:.2f} GB. pytorch-crf has no function for marginals, so the gradient of its normaliser "
         "is taken.",
         "",
         "| states | chains | length | task | accord, ms | processor, ms | "
@@ -251,16 +251,22 @@ def installed() -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--redraw", action="store_true", help="write the table of the stored results")
+    parser.add_argument("--resume", action="store_true", help="keep the sizes that are stored")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of every library")
     given = parser.parse_args()
     if not given.redraw:
         torch.set_num_threads(given.threads)
         warnings.simplefilter("ignore")  # of the peers, in every call
         versions = installed()
-        stored = {"machine": processor_name(), "threads": torch.get_num_threads(), "load": os.getloadavg()[0]}
-        run = partial(measure, libraries=list(versions))
-        stored |= {"versions": versions, "rows": [row for size in SIZES for row in run(*size)]}
-        write_text(FOLDER / "chains.json", json.dumps(stored, indent=1))
+        stored = {"machine": processor_name(), "threads": given.threads, "load": os.getloadavg()[0]}
+        stored |= {"versions": versions, "rows": []}
+        if given.resume:
+            stored = json.loads((FOLDER / "chains.json").read_text())
+        done = {(row["states"], row["chains"], row["length"]) for row in stored["rows"]}
+        for size in SIZES:
+            if size not in done:
+                stored["rows"] += measure(*size, list(versions))
+                write_text(FOLDER / "chains.json", json.dumps(stored, indent=1))
     write_text(FOLDER / "README.md", table(json.loads((FOLDER / "chains.json").read_text())))
 
 

@@ -50,8 +50,8 @@ class Chains(Protocol):
         ...
 
 
-def check_chain_forms(node: object, edge: object, start: object, end: object, where: str) -> None:
-    """Refuse potentials that are not float tensors, or whose shapes do not fit together."""
+def check_chain_forms(node: object, edge: object, start: object, end: object, where: str) -> torch.Size:
+    """Refuse potentials that are not float tensors, or whose shapes do not fit together; return their replicas."""
     first = check_form(node, "node", "chains, length, states", where)
     chains, length, states = first.shape[-3:]
     if length < 1 or states < 1:
@@ -79,9 +79,10 @@ def check_chain_forms(node: object, edge: object, start: object, end: object, wh
             raise InputTypeError(
                 f"{where}: node potentials are {first.dtype}, {name} potentials {values.dtype}. Convert one of them."
             )
-        check_same_device(where, node=first, **{name: values})
+        if values.device != first.device:
+            check_same_device(where, node=first, **{name: values})
         lead[name] = values.shape[: -len(shape)]
-    broadcast_replicas(where, **lead)
+    return broadcast_replicas(where, **lead) if any(lead.values()) else torch.Size()
 
 
 def check_lengths(lengths: object, chains: int, longest: int, device: torch.device, where: str) -> tuple[Tensor, bool]:

@@ -50,7 +50,7 @@ class ChainField:
     def __post_init__(self) -> None:
         where = "ChainField"
         given = {"node": self.node, "edge": self.edge, "start": self.start, "end": self.end}
-        check_chain_forms(self.node, self.edge, self.start, self.end, where)
+        replicas = check_chain_forms(self.node, self.edge, self.start, self.end, where)
         check_memory_holds(where, **given, lengths=self.lengths)
         for name, values in given.items():
             if values is not None:
@@ -58,9 +58,11 @@ class ChainField:
         lengths, ragged = check_lengths(self.lengths, self.num_chains, self.length, self.node.device, where)
         object.__setattr__(self, "lengths", lengths)
         self.__dict__["is_ragged"] = ragged
+        self.__dict__["replicas"] = replicas
         self.__dict__["_checked"] = self.version
 
     is_ragged = False  # whether some chain is shorter than `length`
+    replicas = torch.Size()  # common shape of the replica axes; empty for an ordinary field
 
     @property
     def version(self) -> tuple[Hashable, ...]:
@@ -76,8 +78,7 @@ class ChainField:
         """
         if self.__dict__.get("_checked") == self.version:
             return
-        for derived in ("replicas", "present"):
-            self.__dict__.pop(derived, None)
+        self.__dict__.pop("present", None)
         try:
             self.__post_init__()
         except InputError as error:
@@ -99,13 +100,6 @@ class ChainField:
     def num_states(self) -> int:
         """How many values a label can take."""
         return int(self.node.shape[-1])
-
-    @cached_property
-    def replicas(self) -> torch.Size:
-        """Common shape of the replica axes; empty for an ordinary field."""
-        ends = {"start": self.start, "end": self.end}
-        shapes = {name: values.shape[:-2] for name, values in ends.items() if values is not None}
-        return broadcast_replicas("ChainField", node=self.node.shape[:-3], edge=self.edge.shape[:-4], **shapes)
 
     @cached_property
     def present(self) -> Tensor:

@@ -12,7 +12,7 @@ template <class R> R change(const R* old, const R* now, int count) {
         most = larger<R>(most, before == after ? Lanes<R>{} : magnitude<R>(after - before));
         size = larger<R>(size, after == -INF<R> ? Lanes<R>{} : magnitude<R>(after));
     }
-    return reduce_max<R>(most) / reduce_max<R>(size);
+    return fold<R, true>(most) / fold<R, true>(size);
 }
 
 // Mix an old message into a new one, and normalise.
@@ -51,7 +51,7 @@ template <class R, bool MAX> struct Engine {
                 for (int l = 0; l < W && x + l < count; ++l) small |= values[l] < SAFE_SUM<R>;
         }
         if (small) return finish_in_logs(f, i);
-        const R level = MAX ? reduce_max<R>(all) : reduce_sum<R>(all);
+        const R level = fold<R, MAX>(all);
         if (level == NOTHING<R, MAX>) return refuse(f, i);
         if (MAX) {
             for (int x = 0; x < count; x += W) store(m + x, load(m + x) - level);
@@ -83,7 +83,7 @@ template <class R, bool MAX> struct Engine {
         R span = MAX ? 0 : tables.span_of(f);
         for (int i = 0; i < order; ++i) {
             state.cavity(graph.first(f) + i, scratch.cavity[i]);
-            span += exponentiate<R, MAX>(scratch.cavity[i], scratch.size[i]);
+            span += exponentiate<R, MAX>(scratch.cavity[i], scratch.size[i], span > R(0));
         }
         contract<R, MAX>(tables.table(f), order, scratch);
         for (int i = 0; i < order; ++i)
@@ -109,7 +109,7 @@ template <class R, bool MAX> struct Engine {
         for (int j = 0; j < order; ++j)
             if (j != i) {
                 state.cavity(graph.first(f) + j, scratch.cavity[j]);
-                span += exponentiate<R, MAX>(scratch.cavity[j], scratch.size[j]);
+                span += exponentiate<R, MAX>(scratch.cavity[j], scratch.size[j], span > R(0));
             }
         contract_one(tables.table(f), i, order);
         return finish(f, i, span < SAFE_SPAN<R>);
@@ -154,7 +154,7 @@ template <class R, bool MAX> struct Engine {
                 Lanes<R> sum = splat(NOTHING<R, MAX>);
                 int64_t c = 0;
                 for (; c + W <= cols; c += W) sum = gather_term<R, MAX>(sum, load(at + c), load(after + c));
-                R one = MAX ? reduce_max<R>(sum) : reduce_sum<R>(sum);
+                R one = fold<R, MAX>(sum);
                 for (; c < cols; ++c) one = MAX ? std::max(one, at[c] + after[c]) : one + at[c] * after[c];
                 m[x] = MAX ? std::max(m[x], one + before[r]) : m[x] + one * before[r];
             }

@@ -3,42 +3,51 @@
 #include "engine.hpp"
 #include "plan.hpp"
 
-// As `multiply` in rows.hpp, for every lane. COLS is the number of columns, or 0 if it is known only at run time.
+// As `multiply` in rows.hpp, for every lane. COLS is the number of columns; sums of columns stay in registers.
 template <class R, bool MAX, int COLS, bool SHARED>
-void multiply_lanes(const R* table, int64_t rows, int cols, const R* weights, const R* cavity, R* column, R* row) {
+void multiply_few(const R* table, int64_t rows, const R* weights, const R* cavity, R* column, R* row) {
     constexpr int W = WIDTH<R>;
-    const int C = COLS ? COLS : cols;
-    constexpr int KEPT = COLS ? COLS : 1;  // in registers
-    Lanes<R> others[KEPT], totals[KEPT];
-    for (int c = 0; c < C; ++c) {
-        if (COLS) others[c % KEPT] = load(cavity + c * W), totals[c % KEPT] = splat(NOTHING<R, MAX>);
-        else store(column + c * W, splat(NOTHING<R, MAX>));
-    }
+    Lanes<R> others[COLS], totals[COLS];
+    for (int c = 0; c < COLS; ++c) others[c] = load(cavity + c * W), totals[c] = splat(NOTHING<R, MAX>);
     for (int64_t r = 0; r < rows; ++r) {
-        const R* at = table + r * C * (SHARED ? 1 : W);
+        const R* at = table + r * COLS * (SHARED ? 1 : W);
         const Lanes<R> weight = load(weights + r * W);
         Lanes<R> sum = splat(NOTHING<R, MAX>);
 #pragma GCC unroll 8
-        for (int c = 0; c < C; ++c) {
+        for (int c = 0; c < COLS; ++c) {
             const Lanes<R> value = SHARED ? splat(at[c]) : load(at + c * W);
-            if (COLS) {
-                totals[c % KEPT] = gather_term<R, MAX>(totals[c % KEPT], value, weight);
-                sum = gather_term<R, MAX>(sum, value, others[c % KEPT]);
-            } else {
-                store(column + c * W, gather_term<R, MAX>(load(column + c * W), value, weight));
-                sum = gather_term<R, MAX>(sum, value, load(cavity + c * W));
-            }
+            totals[c] = gather_term<R, MAX>(totals[c], value, weight);
+            sum = gather_term<R, MAX>(sum, value, others[c]);
         }
         store(row + r * W, sum);
     }
-    if (COLS)
-        for (int c = 0; c < C; ++c) store(column + c * W, totals[c % KEPT]);
+    for (int c = 0; c < COLS; ++c) store(column + c * W, totals[c]);
+}
+// The same for any number of columns: ROWS rows together, so that each sum of a column is loaded once for all of them.
+template <class R, bool MAX, bool SHARED, int ROWS>
+void multiply_some(const R* table, int cols, const R* weights, const R* cavity, R* column, R* row) {
+    constexpr int W = WIDTH<R>;
+    Lanes<R> weight[ROWS], sum[ROWS];
+    for (int i = 0; i < ROWS; ++i) weight[i] = load(weights + i * W), sum[i] = splat(NOTHING<R, MAX>);
+    for (int c = 0; c < cols; ++c) {
+        Lanes<R> total = load(column + c * W);
+        const Lanes<R> other = load(cavity + c * W);
+#pragma GCC unroll 8
+        for (int i = 0; i < ROWS; ++i) {
+            const int64_t at = int64_t(i) * cols + c;
+            const Lanes<R> value = SHARED ? splat(table[at]) : load(table + at * W);
+            total = gather_term<R, MAX>(total, value, weight[i]);
+            sum[i] = gather_term<R, MAX>(sum[i], value, other);
+        }
+        store(column + c * W, total);
+    }
+    for (int i = 0; i < ROWS; ++i) store(row + i * W, sum[i]);
 }
 template <class R, bool MAX, bool SHARED>
 void multiply_lanes(const R* table, int64_t rows, int cols, const R* weights, const R* cavity, R* column, R* row) {
     switch (cols) {
 #define CASE(N) \
-    case N: return multiply_lanes<R, MAX, N, SHARED>(table, rows, cols, weights, cavity, column, row)
+    case N: return multiply_few<R, MAX, N, SHARED>(table, rows, weights, cavity, column, row)
         CASE(2);
         CASE(3);
         CASE(4);
@@ -47,8 +56,15 @@ void multiply_lanes(const R* table, int64_t rows, int cols, const R* weights, co
         CASE(7);
         CASE(8);
 #undef CASE
-        default: return multiply_lanes<R, MAX, 0, SHARED>(table, rows, cols, weights, cavity, column, row);
     }
+    constexpr int W = WIDTH<R>, TOGETHER = 6;
+    const int64_t step = int64_t(cols) * (SHARED ? 1 : W);
+    for (int c = 0; c < cols; ++c) store(column + c * W, splat(NOTHING<R, MAX>));
+    int64_t r = 0;
+    for (; r + TOGETHER <= rows; r += TOGETHER)
+        multiply_some<R, MAX, SHARED, TOGETHER>(table + r * step, cols, weights + r * W, cavity, column, row + r * W);
+    for (; r < rows; ++r)
+        multiply_some<R, MAX, SHARED, 1>(table + r * step, cols, weights + r * W, cavity, column, row + r * W);
 }
 
 template <class R, bool MAX> struct LaneEngine {
@@ -87,6 +103,7 @@ template <class R, bool MAX> struct LaneEngine {
         R* next = numbers.get();
         R* at = state.messages.get() + b.message;
         Lanes<R> span = load(plan.spans.get() + number * W);
+        const Mask<R> sure = span == R(0);  // see `prepare`
         for (int i = 0; i < order; ++i) {
             size[i] = graph.states(graph.first(factors[0]) + i);
             cavity[i] = next, next += size[i] * W;
@@ -98,7 +115,7 @@ template <class R, bool MAX> struct LaneEngine {
         Lanes<R> least = splat(INF<R>);
         for (int i = 0; i < order && !MAX; ++i)
             for (int x = 0; x < size[i]; ++x) least = smaller<R>(least, load(message[i] + x * W));
-        const Mask<R> unsafe = MAX ? Mask<R>{} : (least < SAFE_SUM<R>) & (span >= SAFE_SPAN<R>);
+        const Mask<R> unsafe = MAX ? Mask<R>{} : (least < SAFE_SUM<R>) & (span >= SAFE_SPAN<R>) & ~sure;
         if (!finish(order, factors, b.count, running, unsafe)) return false;
         if (any<R>(unsafe) && !finish_in_logs(order, factors, b.count, unsafe)) return false;
         if (state.a.damping != 0)

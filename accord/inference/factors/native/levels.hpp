@@ -24,7 +24,7 @@ struct Steps {
                 int32_t near = deepest + 1;
                 for (int64_t t = graph.first(f); t < graph.first(f + 1); ++t)
                     if (t != s) near = std::min(near, level[a.scope[t]]);
-                turn[s] = near > deepest ? 0 : near >= level[a.scope[s]] ? deepest - near : deepest + 1 + near;
+                turn[s] = near > deepest ? -1 : near >= level[a.scope[s]] ? deepest - near : deepest + 1 + near;
             }
         slots.resize(graph.slots);
         for (int64_t s = 0; s < graph.slots; ++s) slots[s] = int32_t(s);

@@ -14,6 +14,7 @@ struct Block {
 template <class R> struct Plan {
     static constexpr int W = WIDTH<R>;
     static constexpr int64_t LARGE_TABLE = 1024;  // entries; larger ones of the same shape would not stay in cache
+    static constexpr int MANY_STATES = 8;  // of the last variable; more fill a vector, and lie side by side as they are
 
     std::vector<int32_t> order;     // factors, block by block
     std::vector<Block> blocks;
@@ -28,7 +29,7 @@ template <class R> struct Plan {
         for (int64_t f = 0; f < a.factors; ++f) graph_of[f] = int32_t(graph.graph(f));
         std::vector<int32_t> small, large;
         for (int64_t f = 0; f < a.factors; ++f)
-            (f < a.tabled && graph.entries(f) <= LARGE_TABLE ? small : large).push_back(int32_t(f));
+            (is_small(graph, f) ? small : large).push_back(int32_t(f));
         const auto compare = [&](int32_t f, int32_t g) {  // < 0, 0 or > 0
             if (graph.order(f) != graph.order(g)) return graph.order(f) - graph.order(g);
             for (int i = 0; i < graph.order(f); ++i) {
@@ -98,6 +99,9 @@ template <class R> struct Plan {
     }
 
   private:
+    static bool is_small(const Graph& graph, int64_t f) {
+        return !graph.is_rule(f) && graph.states(graph.first(f + 1) - 1) <= MANY_STATES && graph.entries(f) <= LARGE_TABLE;
+    }
     void add(const int32_t* factors, int64_t count, bool single, bool shared) {
         blocks.push_back({int64_t(order.size()), 0, 0, int32_t(count), single, shared});
         order.insert(order.end(), factors, factors + count);

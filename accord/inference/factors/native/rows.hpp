@@ -7,58 +7,68 @@
 #include "logs.hpp"
 #include "tables.hpp"
 
-// column = weights . T and row = T . cavity, in whole vectors: numbers of `cavity` beyond `cols` are NOTHING.
+// Adds ROWS rows to `column`, each times its weight, and returns their products with the cavity, not yet summed. Each
+// vector of `column` and `cavity` is loaded once for all rows.
+template <class R, bool MAX, int ROWS>
+INLINE void multiply_rows(const R* table, int cols, const R* weights, const R* cavity, R* column, Lanes<R>* sums) {
+    constexpr int W = WIDTH<R>;
+    Lanes<R> sum[ROWS], weight[ROWS];
+    for (int i = 0; i < ROWS; ++i) sum[i] = splat(NOTHING<R, MAX>), weight[i] = splat(weights[i]);
+    for (int c = 0; c < cols; c += W) {
+        const Lanes<R> other = load(cavity + c);
+        Lanes<R> total = load(column + c);
+        for (int i = 0; i < ROWS; ++i) {
+            const Lanes<R> values = load(table + int64_t(i) * cols + c);
+            total = gather_term<R, MAX>(total, values, weight[i]);
+            sum[i] = gather_term<R, MAX>(sum[i], values, other);
+        }
+        store(column + c, total);
+    }
+    for (int i = 0; i < ROWS; ++i) sums[i] = sum[i];
+}
+
+// column = weights . T and row = T . cavity, in whole vectors: numbers of `cavity` beyond `cols` are NOTHING. Up to
+// WIDTH numbers beyond the end of `row` are overwritten.
 template <class R, bool MAX>
 void multiply(const R* table, int64_t rows, int cols, const R* weights, const R* cavity, R* column, R* row) {
-    constexpr int W = WIDTH<R>;
-    constexpr int TOGETHER = 4;  // rows: each vector of `column` and `cavity` is loaded once for all of them
-    const Lanes<R> none = splat(NOTHING<R, MAX>);
-    for (int c = 0; c < cols; c += W) store(column + c, none);
-    int64_t r = 0;
-    for (; r + TOGETHER <= rows; r += TOGETHER) {
-        const R* at = table + r * cols;
-        Lanes<R> sum[TOGETHER], weight[TOGETHER];
-        for (int i = 0; i < TOGETHER; ++i) sum[i] = none, weight[i] = splat(weights[r + i]);
-        for (int c = 0; c < cols; c += W) {
-            const Lanes<R> other = load(cavity + c);
-            Lanes<R> total = load(column + c);
-            for (int i = 0; i < TOGETHER; ++i) {
-                const Lanes<R> values = load(at + int64_t(i) * cols + c);
-                total = gather_term<R, MAX>(total, values, weight[i]);
-                sum[i] = gather_term<R, MAX>(sum[i], values, other);
-            }
-            store(column + c, total);
+    constexpr int W = WIDTH<R>, TOGETHER = 4;
+    for (int c = 0; c < cols; c += W) store(column + c, splat(NOTHING<R, MAX>));
+    for (int64_t first = 0; first < rows; first += W) {
+        Lanes<R> sums[W];
+        const int count = int(std::min<int64_t>(W, rows - first));
+        int i = 0;
+        for (; i + TOGETHER <= count; i += TOGETHER)
+            multiply_rows<R, MAX, TOGETHER>(table + (first + i) * cols, cols, weights + first + i, cavity, column, sums + i);
+        for (; i < count; ++i)
+            multiply_rows<R, MAX, 1>(table + (first + i) * cols, cols, weights + first + i, cavity, column, sums + i);
+        if (count <= 2) {
+            for (i = 0; i < count; ++i) row[first + i] = fold<R, MAX>(sums[i]);
+            continue;
         }
-        for (int i = 0; i < TOGETHER; ++i) row[r + i] = MAX ? reduce_max<R>(sum[i]) : reduce_sum<R>(sum[i]);
-    }
-    for (; r < rows; ++r) {
-        const R* at = table + r * cols;
-        Lanes<R> sum = none;
-        const Lanes<R> weight = splat(weights[r]);
-        for (int c = 0; c < cols; c += W) {
-            const Lanes<R> values = load(at + c);
-            store(column + c, gather_term<R, MAX>(load(column + c), values, weight));
-            sum = gather_term<R, MAX>(sum, values, load(cavity + c));
-        }
-        row[r] = MAX ? reduce_max<R>(sum) : reduce_sum<R>(sum);
+        for (; i < W; ++i) sums[i] = Lanes<R>{};
+        transpose<R, W>(sums);  // the products of a row become those of a lane: summed for all rows at once
+        Lanes<R> sum = sums[0];
+        for (i = 1; i < W; ++i) sum = MAX ? larger<R>(sum, sums[i]) : sum + sums[i];
+        store(row + first, sum);
     }
 }
 
-// cavity <- exp(cavity - largest), and what the smallest finite one was, relative to the largest. In logs: unchanged.
-template <class R, bool MAX> R exponentiate(R* cavity, int count) {
+// cavity <- exp(cavity - largest). Returns the largest minus the smallest finite one if that is wanted. In logs: unchanged.
+template <class R, bool MAX> R exponentiate(R* cavity, int count, bool wanted) {
     constexpr int W = WIDTH<R>;
     for (int64_t x = count; x < padded<R>(count); ++x) cavity[x] = -INF<R>;
     if (MAX) return 0;
     Lanes<R> most = splat(-INF<R>), least = splat(INF<R>);
-    for (int x = 0; x < count; x += W) {
-        const Lanes<R> values = load(cavity + x);
-        most = larger<R>(most, values);
-        least = smaller<R>(least, values == -INF<R> ? splat(INF<R>) : values);
-    }
-    R best = reduce_max<R>(most), worst = -reduce_max<R>(-least);
-    if (best == -INF<R>) best = worst = 0;
+    for (int x = 0; x < count; x += W) most = larger<R>(most, load(cavity + x));
+    R best = fold<R, true>(most);
+    if (best == -INF<R>) best = 0;
+    if (wanted)
+        for (int x = 0; x < count; x += W) {
+            const Lanes<R> values = load(cavity + x);
+            least = smaller<R>(least, values == -INF<R> ? splat(best) : values);
+        }
     for (int x = 0; x < count; x += W) store(cavity + x, exp<R>(load(cavity + x) - best));
-    return best - worst;
+    return wanted ? best + fold<R, true>(-least) : R(0);
 }
 
 // Room for the numbers of one factor at a time.

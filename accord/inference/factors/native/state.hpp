@@ -13,10 +13,17 @@ template <class R, bool MAX> INLINE Lanes<R> join(Lanes<R> a, Lanes<R> b) { retu
 template <class R, bool MAX> INLINE Lanes<R> gather_term(Lanes<R> sum, Lanes<R> a, Lanes<R> b) {
     return MAX ? larger<R>(sum, a + b) : sum + a * b;
 }
-template <class R> INLINE R reduce_sum(Lanes<R> a) {
-    R sum = 0;
-    for (int l = 0; l < WIDTH<R>; ++l) sum += a[l];
-    return sum;
+// Sum or largest of all lanes, by halves: lanes one after the other would wait for each other.
+template <class R, bool MAX, int N, int... L> INLINE R fold(Vec<R, N> a, std::integer_sequence<int, L...>) {
+    if constexpr (N == 2) return MAX ? std::max(a[0], a[1]) : a[0] + a[1];
+    else {
+        const Vec<R, N / 2> low = __builtin_shufflevector(a, a, L...), high = __builtin_shufflevector(a, a, (N / 2 + L)...);
+        return fold<R, MAX, N / 2>(MAX ? (low > high ? low : high) : low + high,
+                                   std::make_integer_sequence<int, N / 4>{});
+    }
+}
+template <class R, bool MAX> INLINE R fold(Lanes<R> a) {
+    return fold<R, MAX, WIDTH<R>>(a, std::make_integer_sequence<int, WIDTH<R> / 2>{});
 }
 // Products at least this large have lost nothing to underflow that matters, and a product of numbers whose logs add up
 // to more than -SAFE_SPAN does not underflow.

@@ -2,13 +2,17 @@
 #pragma once
 #include "state.hpp"
 
+// Where no entry is forbidden and entries span no more than this, no sum of products can be too small: the likeliest
+// states of the other variables count fully.
+template <class R> constexpr R SURE_SPAN = sizeof(R) == 4 ? R(60) : R(600);
+
 // Copies one table: to[e * step] = exp((from[e] - largest) / weight), or from[e] / weight. Returns the largest minus the
-// smallest finite entry, divided by the weight.
+// smallest finite entry, divided by the weight, or 0 where sums are never too small.
 template <class R, bool MAX> R prepare(const R* from, int64_t entries, R weight, R* to, int64_t step) {
     constexpr int W = WIDTH<R>;
-    R best = -INF<R>, worst = INF<R>;
+    R best = -INF<R>, worst = INF<R>, least = INF<R>;
     for (int64_t e = 0; e < entries; ++e) {
-        best = std::max(best, from[e]);
+        best = std::max(best, from[e]), least = std::min(least, from[e]);
         worst = std::min(worst, from[e] == -INF<R> ? INF<R> : from[e]);
     }
     if (best == -INF<R>) {  // nothing is possible
@@ -23,7 +27,7 @@ template <class R, bool MAX> R prepare(const R* from, int64_t entries, R weight,
         else
             for (int l = 0; l < count; ++l) to[(e + l) * step] = values[l];
     }
-    return (best - worst) / weight;
+    return (best - least) / weight <= SURE_SPAN<R> ? R(0) : std::max((best - worst) / weight, R(1));
 }
 
 // Tables of factors that are computed one at a time. Factors that share a table share its copy.

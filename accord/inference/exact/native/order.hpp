@@ -7,12 +7,16 @@
 
 namespace exact {
 
+constexpr int TURNS = 60;       // orders that are tried, at most
+constexpr int32_t SMALL = 500;  // nodes
+
 // What a clique costs: entries of its table, or operations of Gaussian elimination.
 enum class Price { table, square };
 
 struct Options {
     Price price = Price::table;
     double limit = INFINITE;  // cliques that cost more are of no use
+    double budget = INFINITE; // orders that cost more in all are of no use
     double weight = 1;        // time to process a unit of cost, in steps of planning
     uint64_t seed = 0;
 };
@@ -139,15 +143,15 @@ class Planner {
         }
         const Graph graph = make_graph(int32_t(members.size()), pairs);
         Nodes best;
-        double price = INFINITE;
-        steps_ = 0, met_price_ = INFINITE;
+        double price = options_.budget;
+        steps_ = 0, met_price_ = INFINITE, met_.clear();
         const auto consider = [&](const Nodes& order, double found) {
             if (order.size() == members.size() && found < price) price = found, best = order;
         };
         double found = 0;
         Nodes order = greedy(graph, bits, 0, price, found, members);
         consider(order, found);
-        for (int turn = 0; turn < 20 && worth(price); ++turn) {
+        for (int turn = 0; turn < TURNS && worth(price); ++turn) {
             if (turn == 0) {
                 order = order_by_levels(graph), found = priced(graph, bits, order, price, members);
             } else if (turn == 1) {
@@ -157,14 +161,17 @@ class Planner {
             }
             consider(order, found);
         }
-        if (best.empty()) refuse();
+        if (best.empty()) {
+            if (met_.empty()) meet(options_.budget, members);
+            refuse();
+        }
         for (int32_t v : best) planned_.order.push_back(members[v]);
     }
 
     // Whether another order may save more time than it takes to make it.
     bool worth(double price) const {
-        if (price == INFINITE) return steps_ < 3e9;
-        return steps_ < 1e5 || steps_ < options_.weight * price;
+        if (price == options_.budget) return steps_ < 1e9;
+        return steps_ < 1e5 || steps_ < 0.1 * options_.weight * price;
     }
 
     double priced(const Graph& graph, const std::vector<double>& bits, const Nodes& order, double best, const Nodes& members) {
@@ -237,6 +244,13 @@ class Planner {
             queue.pop();
             const int32_t v = item.node;
             if (gone[v] || item.cost != current[v]) continue;
+            if (options_.price == Price::square && 4 * links[v].size() > size_t(size) - order.size()) {
+                // What is left is nearly complete: its order hardly matters, and links would take long to count.
+                for (int32_t u = 0; u < size; ++u)
+                    if (!gone[u]) order.push_back(u);
+                total = priced(graph, bits, order, best, members);
+                return order;
+            }
             const double price = cost(clique[v]);
             total += price;
             if (price > options_.limit) {
@@ -257,7 +271,16 @@ class Planner {
                     if (w != u && w != v) links[u].push_back(w);
                 steps_ += 4.0 * double(merged.size());
             }
-            for (int32_t u : around) {
+            // New links also change how many are missing one step further on; small graphs can afford to count again.
+            Nodes touched = around;
+            if (kind && size <= SMALL) {
+                ++stamp;
+                for (int32_t u : around) mark[u] = stamp;
+                for (int32_t u : around)
+                    for (int32_t w : links[u])
+                        if (mark[w] != stamp) mark[w] = stamp, touched.push_back(w);
+            }
+            for (int32_t u : touched) {
                 const double changed = rate(u);
                 if (changed != current[u]) current[u] = changed, queue.push({changed, draw(), u});
             }

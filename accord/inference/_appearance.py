@@ -22,7 +22,7 @@ def spanning_tree_probabilities(edge_index: Tensor, num_nodes: int) -> Tensor:
 
     Exact up to some 10^5 nodes on planar and other sparse graphs, by elimination of the Laplacian: a block (biconnected
     component) is solved apart, and a bridge has probability 1. A block for which that would take more than 3 * 10^9
-    operations gets averages over 16 to 200 uniform spanning trees (Wilson 1996), and over further trees through edges
+    operations gets averages over 16 to 64 uniform spanning trees (Wilson 1996), and over further trees through edges
     that are in none of them. So probabilities are positive and lie in the spanning tree polytope in any case: the
     tree-reweighted log-partition stays an upper bound.
 

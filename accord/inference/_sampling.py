@@ -12,6 +12,7 @@ from accord.graphs import Arcs
 from accord.graphs._checks import check_integer
 from accord.graphs._colouring import colour_nodes
 from accord.inference._draw import draw
+from accord.inference._factor_gibbs import start_labels, walk
 from accord.inference._propagate import propagate
 from accord.inference.chains import sample_chains
 from accord.inference.exact import MAX_TABLE, draw_labels
@@ -56,7 +57,7 @@ def sample_exact(
 
 
 def sample_gibbs(
-    field: PairwiseField,
+    field: PairwiseField | FactorField,
     num_samples: int = 1,
     sweeps: int = 100,
     start: Tensor | None = None,
@@ -78,20 +79,25 @@ def sample_gibbs(
         num_samples: how many chains, each giving one sample.
         sweeps: how often each chain visits every node; 0 returns where the chains start.
         start: labels [..., nodes] that broadcast against [num_samples, *replicas, nodes]. By default each node's
-            state is drawn from its own potentials, or taken from the decoded optimum if there are forbidden pairs.
+            state is drawn from its own potentials, or taken from the decoded optimum if there are forbidden pairs (of
+            a FactorField: from an exact sample, where one is affordable).
         generator: source of randomness; None means torch's default.
 
     Raises:
         InfeasibleError: `start` is forbidden, or no labelling to start from was found.
     """
     where = "sample_gibbs"
-    if not isinstance(field, PairwiseField):
-        raise InputTypeError(f"{where}: got a {type(field).__name__}, not a PairwiseField. Build one first.")
+    if not isinstance(field, (PairwiseField, FactorField)):
+        raise InputTypeError(
+            f"{where}: got a {type(field).__name__}, not a PairwiseField or FactorField. Build one first."
+        )
     _check_count(num_samples, "num_samples", 1, where)
     _check_count(sweeps, "sweeps", 0, where)
     shape = (num_samples, *field.replicas, field.num_nodes)
     with torch.no_grad():
         labels = _start(field, num_samples, start, generator, where)
+        if isinstance(field, FactorField):
+            return walk(field, labels, sweeps, generator)
         # Nodes come first, so that whole rows are gathered and summed along edges.
         chains = labels.reshape(num_samples, field.replicas.numel(), field.num_nodes).permute(2, 1, 0).contiguous()
         groups = _colour_groups(field)
@@ -145,7 +151,11 @@ def _colour_groups(field: PairwiseField) -> list[ColourGroup]:
 
 
 def _start(
-    field: PairwiseField, num_samples: int, start: Tensor | None, generator: torch.Generator | None, where: str
+    field: PairwiseField | FactorField,
+    num_samples: int,
+    start: Tensor | None,
+    generator: torch.Generator | None,
+    where: str,
 ) -> Tensor:
     """Labels [num_samples, *replicas, nodes] that no constraint forbids."""
     shape = (num_samples, *field.replicas, field.num_nodes)
@@ -158,6 +168,8 @@ def _start(
                 f"{where}: start has shape {list(labels.shape)}, which does not broadcast to {list(shape)} "
                 "(samples, replicas, nodes). Give one label for each node."
             ) from None
+    elif isinstance(field, FactorField):
+        labels = start_labels(field, num_samples, generator, where)
     elif bool((field.edge == -torch.inf).any()) or bool((field.node == -torch.inf).all(-1).any()):
         labels = propagate(field, semiring="max").decode().expand(shape)
     else:

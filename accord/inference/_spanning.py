@@ -14,8 +14,8 @@ log = logging.getLogger("accord.inference")
 
 SPANNING = Library("spanning", Path(__file__).parent / "exact" / "native", ("accord_spanning",))
 BUDGET = 3e9  # operations of an exact solution: some seconds
-STEPS = 3e8  # of random walks, for one block: some seconds to a minute
-LEAST, MOST = 16, 200  # trees; with more steps to spare, more are sampled
+STEPS = 1e8  # of random walks, for one block: some seconds
+LEAST, MOST = 16, 64  # trees; the more of them, the fewer steps each takes
 
 
 class _Arguments(ctypes.Structure):

@@ -170,7 +170,7 @@ class Planner {
 
     // Whether another order may save more time than it takes to make it.
     bool worth(double price) const {
-        if (price == options_.budget) return steps_ < 1e9;
+        if (price == options_.budget) return steps_ < 3e8;
         return steps_ < 1e5 || steps_ < 0.1 * options_.weight * price;
     }
 

@@ -59,6 +59,7 @@ struct Model {
     double floor = -1e300;               // least score of an allowed labelling
     double penalty = 0;                  // of a forbidden combination; 0: there are none
     double wall = 1;                     // more than any change of score between allowed labellings
+    double range = 0;                    // more than two allowed labellings can differ, up to rounding
     double scale = 0;                    // typical change of score when a node changes its state
     int32_t most = 1;                    // largest number of states
     int64_t largest = 1;                 // entries of the largest table of a factor
@@ -140,7 +141,7 @@ struct Model {
 
     // Replace -inf in tables by the lowest allowed value less the penalty, and find `floor` and `scale`.
     void settle() {
-        double range = 0, least = 0, last = 0;
+        double least = 0, last = 0;
         std::vector<double> squares(nodes, 0.0);
         bool some = false;
         const auto look = [&](const double* values, int64_t size) {

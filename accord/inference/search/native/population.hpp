@@ -10,6 +10,8 @@ namespace search {
 
 class Population {
   public:
+    static constexpr int PATIENCE = 8;  // rounds without a better labelling
+
     // `seconds`: what the first rounds may take; in large fields they do less.
     Population(const Model& m, Random& random, const Clock& clock, double seconds)
         : soft_(m.penalty > 0 ? m : Model()), m_(m.penalty > 0 ? soft_ : m), hard_(m), clock_(clock), random_(random) {
@@ -57,6 +59,7 @@ class Population {
         }
         keep();
         ++rounds_;
+        barred_rounds_ = hard_.penalty > 0 && !hard_.allowed(hard_.score(current_.x)) ? barred_rounds_ + 1 : 0;
         // About as much time for annealing as for blocks; how much of either is best depends on the graph.
         if (blocks_help_ && kind < 2) {
             const double ratio = (clock_.seconds() - middle) / std::max(middle - begun, 1e-9);
@@ -66,17 +69,18 @@ class Population {
         if (barren_ >= PATIENCE) renew();
     }
 
-    int renewals() const { return renewals_; }
+    // Several rounds ended with forbidden combinations. Where nothing but those has a score, patience is worth more.
+    bool too_soft() const { return barred_rounds_ >= (hard_.range > 0 ? 2 : PATIENCE); }
 
     // Forbidden combinations cost more from now on.
     void harden() {
-        if (hard_.penalty > 0) soften(soft_.penalty * 1.5), elite_.clear();
+        soften(std::min(soft_.penalty * (hard_.range > 0 ? 2 : 1.5), hard_.penalty));
+        elite_.clear(), barred_rounds_ = 0;
     }
 
   private:
     static constexpr size_t ELITE = 12;         // labellings that are kept to be mixed
     static constexpr int32_t FEW = 300;         // nodes; tabu search looks at all of them in every step
-    static constexpr int PATIENCE = 8;          // rounds without a better labelling
     static constexpr int MOST_SWEEPS = 1 << 20;
     static constexpr double MOST_BLOCK = 65536; // entries of a table of a block
 
@@ -92,7 +96,7 @@ class Population {
     std::vector<std::pair<double, Labels>> elite_;
     bool blocks_help_ = true;
     double block_limit_ = 1024;
-    int sweeps_ = 200, rounds_ = 0, barren_ = 0, renewals_ = 0;
+    int sweeps_ = 200, rounds_ = 0, barren_ = 0, barred_rounds_ = 0;
 
     void soften(double penalty) {
         for (int32_t t = 0; t < hard_.num_tables(); ++t) {
@@ -110,7 +114,6 @@ class Population {
         if (!blocks_help_) sweeps_ = std::min(sweeps_ * 2, MOST_SWEEPS);
         block_limit_ = std::min(block_limit_ * 2, std::max(block_limit_, MOST_BLOCK));
         if (random_.below(2)) elite_.clear();
-        ++renewals_;
     }
 
     // A connected set of nodes gets random states.

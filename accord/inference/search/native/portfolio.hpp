@@ -147,9 +147,11 @@ class Portfolio {
             if (!found.x.empty()) population_->add(found.x);
         }
         while (!done() && !clock_.past(deadline)) {
-            const int before = population_->renewals();
             population_->round(deadline, [&](const Labels& x) { return offer(x, LOCAL); });
-            if (found.x.empty() && population_->renewals() > before) population_->harden();
+            if (population_->too_soft()) {
+                population_->harden();
+                if (!found.x.empty()) population_->add(found.x);
+            }
         }
     }
 

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import torch
@@ -116,7 +116,7 @@ def _solver() -> Callable[[Ragged, float, int, float], Components]:
     except BuildError as error:
         _warn(str(error))
         return _reference.solve
-    return _native.solve
+    return partial(_native.solve, threads=torch.get_num_threads())
 
 
 @lru_cache(maxsize=1)

@@ -26,6 +26,7 @@ class _Arguments(ctypes.Structure):
         ("budget", ctypes.c_double),
         ("used", ctypes.c_double),
         ("work", ctypes.c_double),
+        ("threads", ctypes.c_int64),
         ("ways", ctypes.c_int64),
         ("seed", ctypes.c_uint64),
         ("stop", ctypes.c_void_p),
@@ -52,6 +53,7 @@ def solve(
     work: float = 0.0,
     ways: int = ALL_WAYS,
     start: np.ndarray | None = None,
+    threads: int = 1,
 ) -> Components:
     """Search every connected component for at most `budget` seconds in all.
 
@@ -65,6 +67,8 @@ def solve(
         ways: methods that may be used besides the dual, as bits: 1 elimination, 2 mini-buckets, 4 local search,
             8 branching.
         start: [nodes], labels from which the search begins; -1 leaves a node open.
+        threads: with more than one, a second thread also searches for labels. They are used where the first has not
+            proved its own best, so that a search that ends early stays repeatable.
     """
     nodes = model.num_nodes
     whole, real = np.zeros((2, nodes), dtype=np.int64), np.zeros((2, nodes))
@@ -89,6 +93,7 @@ def solve(
         budget=budget,
         used=used,
         work=work,
+        threads=threads,
         ways=ways,
         seed=seed,
         stop=stop.ctypes.data,

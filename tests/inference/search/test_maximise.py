@@ -13,6 +13,7 @@ from accord.errors import InfeasibleError, InputTypeError, OptionError
 from accord.inference import eliminate_beliefs
 from accord.inference.kernels.cpu._build import BuildError
 from accord.inference.search import _native
+from accord.inference.search._ragged import ragged
 
 
 def test_small_batches_are_solved_and_proved():
@@ -108,8 +109,8 @@ def test_where_nothing_is_found_labels_are_missing(monkeypatch):
     field = small_fields(3, seed=2, forbidden=0.0)
     solve = _native.solve
 
-    def fail_in_the_second_graph(model, budget, seed, used):
-        found = solve(model, budget, seed, used)
+    def fail_in_the_second_graph(model, budget, seed, used, **options):
+        found = solve(model, budget, seed, used, **options)
         labels = np.where(field.graph.numpy() == 1, -1, found.labels)
         return found._replace(labels=labels, proof=found.proof * 0)
 
@@ -129,6 +130,23 @@ def test_the_same_seed_gives_the_same_labels():
     one, two = (maximise(field, budget=60.0, seed=7) for _ in range(2))
     assert one.optimal and "elimination" not in one.method.tolist()[0]
     assert torch.equal(one.labels, two.labels)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_keep_what_is_proved(threads):
+    """Labels of a search that ends early come from the first thread; components may end at different times."""
+    model = ragged(small_fields(20, seed=8, largest=7))
+    found = _native.solve(model, budget=20.0, seed=3, ways=2 | 4 | 8, threads=threads)
+    alone = _native.solve(model, budget=20.0, seed=3, ways=2 | 4 | 8)
+    assert (found.proof > 0).all() and (found.labels == alone.labels).all()
+
+
+def test_a_second_thread_searches_too():
+    field = glass(24, seed=2)
+    model = ragged(field)
+    found = _native.solve(model, budget=0.5, seed=0, threads=2)
+    score = model.scores(found.labels, np.zeros(model.num_nodes, dtype=np.int64), 1)[0]
+    assert 700 <= score <= found.bound[0]
 
 
 def test_extreme_potentials_do_not_overflow():

@@ -18,6 +18,7 @@ struct Arguments {
     double budget;   // seconds
     double used;     // seconds of the budget that passed before; apart, because what is tried depends on the budget
     double work;     // instead of turns until the budget ends: one turn of that much work for each node; 0: turns
+    int64_t threads; // more than 1: another thread searches for labels too
     int64_t ways;    // which ways are open, as bits: see Way
     uint64_t seed;
     const volatile int32_t* stop;  // not 0: end as soon as possible

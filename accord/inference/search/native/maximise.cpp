@@ -1,8 +1,9 @@
 // The best labelling of a field and an upper bound, called from Python with plain pointers. See docs/adr/0015.
 #include <exception>
 #include <new>
+#include <system_error>
 
-#include "portfolio.hpp"
+#include "helper.hpp"
 #include "prepare.hpp"
 
 namespace search {
@@ -91,6 +92,15 @@ inline void solve(Arguments& a) {
         else
             open.emplace_back(c, std::move(job));
     }
+    std::vector<std::unique_ptr<Job>> closed;  // kept as long as the helper may use their models
+    std::vector<const Model*> models;
+    std::unique_ptr<Helper> helper;
+    for (auto& [c, job] : open) models.push_back(&job->part.model);
+    if (a.threads > 1 && a.work == 0 && a.ways & BY_SEARCH && !open.empty() && clock.elapsed() < a.budget - a.used)
+        try {
+            helper = std::make_unique<Helper>(models, a.seed + 1, a.budget - a.used - clock.elapsed());
+        } catch (const std::system_error&) {  // no more threads are allowed
+        }
     // A share of the time for exact solutions, before anything else is tried on the component.
     for (auto& [c, job] : open) {
         const double seconds = a.work > 0 ? 0 : 0.75 * a.budget / double(open.size());
@@ -108,10 +118,18 @@ inline void solve(Arguments& a) {
             if (!p.done()) advance(p, share, a.ways, clock);
         }
         const bool last = a.work > 0 || clock.late();
+        if (last && helper) {
+            helper->stop();
+            for (auto& [c, job] : open) {
+                const auto place = std::find(models.begin(), models.end(), &job->part.model) - models.begin();
+                if (!job->portfolio.done()) job->portfolio.take(helper->labels(place));
+            }
+        }
         const auto finished = [&](auto& entry) {
             auto& [c, job] = entry;
             if (!last && !job->portfolio.done()) return false;
             write(a, c, job->part.nodes, &job->part, job->portfolio.found);
+            if (helper) closed.push_back(std::move(job));
             return true;
         };
         open.erase(std::remove_if(open.begin(), open.end(), finished), open.end());

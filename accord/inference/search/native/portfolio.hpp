@@ -141,6 +141,11 @@ class Portfolio {
         lower(bound);
     }
 
+    // Labels that were found elsewhere.
+    void take(const Labels& x) {
+        if (!x.empty()) offer(x, LOCAL);
+    }
+
     void search(double deadline) {
         if (!population_) {
             population_ = std::make_unique<Population>(m_, random_, clock_, std::max(deadline - clock_.seconds(), 0.0));

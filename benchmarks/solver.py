@@ -174,8 +174,8 @@ def table(stored: Row) -> str:
         f"{stored['budget']} s for each solver and model. An asterisk marks a proved optimum. *Known* is the labelling "
         'that the competition published. *Beliefs* decodes `propagate(semiring="max")`; *restarts* improves random '
         "labellings by changes of single nodes until the time is up; both are given for pairwise fields. *Order* is "
-        "the largest number of variables of a factor. toulbar2 has its default options; its limit is in processor time, "
-        "and its seconds are those of the clock, with building the model.",
+        "the largest number of variables of a factor. toulbar2 has its default options; its limit is in processor "
+        "time, and its seconds are those of the clock, with building the model.",
         "",
         "| model | nodes | factors | order | states | known | "
         + " | ".join([*UNBOUNDED, *(f"{solver} | its bound | s" for solver in BOUNDED)])

@@ -22,7 +22,7 @@ class _Arguments(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_int64) for name in ("nodes", "factors")),
         *((name, ctypes.c_void_p) for name in ("at", "scope_at", "scope", "table_at", "unary", "tables", "start")),
-        ("distinct", ctypes.c_int64),
+        *((name, ctypes.c_int64) for name in ("replica", "own", "distinct")),
         ("budget", ctypes.c_double),
         ("used", ctypes.c_double),
         ("work", ctypes.c_double),
@@ -89,6 +89,8 @@ def solve(
         nodes=nodes,
         factors=model.num_factors,
         **{name: values.ctypes.data for name, values in inputs.items()},
+        replica=len(model.graph),
+        own=model.num_own,
         distinct=model.distinct,
         budget=budget,
         used=used,

@@ -14,6 +14,7 @@ struct Arguments {
     const int64_t *at, *scope_at, *scope, *table_at;
     const double *unary, *tables;  // -inf: forbidden
     const int64_t* start;  // [nodes]: labels from which the search begins; null: none
+    int64_t replica, own;  // nodes of a replica; those after the first `own` ones were added to express rules
     int64_t distinct;      // not 0: all factors have two nodes, and no two of them the same
     double budget;   // seconds
     double used;     // seconds of the budget that passed before; apart, because what is tried depends on the budget

@@ -3,13 +3,16 @@
 #pragma once
 #include <array>
 
-#include "model.hpp"
+#include "chains.hpp"
 
 namespace search {
 
 class Labelling {
   public:
-    explicit Labelling(const Model& m) : m_(m), local_(m.size()) {}
+    explicit Labelling(const Model& m) : m_(m), chains_(m), local_(m.size()) {
+        for (int32_t v = 0; v < m.nodes; ++v)
+            if (!chains_.follows(v)) free_.push_back(v);
+    }
 
     Labels x;
     double score = 0;
@@ -17,9 +20,12 @@ class Labelling {
     void set(const Labels& labels) {
         x = labels;
         local_ = m_.unary;
+        chains_.complete(x), chains_.clear();
         for (int32_t v = 0; v < m_.nodes; ++v)
-            for (const Arc* a = m_.begin(v); a != m_.end(v); ++a) shift(*a, -1, x[v]);
-        for (const Factor& f : m_.factors) {
+            for (const Arc* a = m_.begin(v); a != m_.end(v) && !chains_.follows(v); ++a) shift(*a, -1, x[v]);
+        for (size_t i = 0; i < m_.factors.size(); ++i) {
+            const Factor& f = m_.factors[i];
+            if (chains_.has(m_.edges + int32_t(i))) continue;
             const double* here = m_.tables.data() + m_.entry(f, x);
             for (int32_t i = f.first; i < f.first + f.order; ++i) {
                 const Member& u = m_.members[i];
@@ -27,8 +33,12 @@ class Labelling {
                 for (int32_t j = 0; j < u.count; ++j) local_[m_.at[u.node] + j] += row[j * u.stride];
             }
         }
+        for (int32_t c = 0; c < chains_.size(); ++c) refresh(c);
         score = m_.score(x);
     }
+
+    // Whether a node follows from others, so that changes leave it out.
+    bool follows(int32_t v) const { return chains_.follows(v); }
 
     void draw(Random& random) {
         Labels labels(m_.nodes);
@@ -44,15 +54,15 @@ class Labelling {
         for (const Arc* a = m_.begin(v); a != m_.end(v); ++a) shift(*a, x[v], state);
         for (const int32_t* s = m_.slots_begin(v); s != m_.slots_end(v); ++s) shift(*s, x[v], state);
         x[v] = state;
+        for (int32_t c : chains_.of(v)) refresh(c);
     }
 
     // Single nodes change while that raises the score by more than rounding.
     void improve(Random& random) {
         const double least = 1e-12 * (m_.scale + 1e-300);
-        std::vector<int32_t> waiting(m_.nodes);
+        std::vector<int32_t> waiting = free_;
         std::vector<char> queued(m_.nodes, 1);
-        for (int32_t v = 0; v < m_.nodes; ++v) waiting[v] = v;
-        for (int32_t v = m_.nodes - 1; v > 0; --v) std::swap(waiting[v], waiting[random.below(v + 1)]);
+        for (int32_t v = int32_t(free_.size()) - 1; v > 0; --v) std::swap(waiting[v], waiting[random.below(v + 1)]);
         int64_t changes = 0, limit = 1000 + 100 * int64_t(m_.nodes);
         for (size_t next = 0; next < waiting.size() && changes < limit; ++next) {
             const int32_t v = waiting[next];
@@ -60,9 +70,13 @@ class Labelling {
             const int32_t best = peak(v);
             if (local(v)[best] <= local(v)[x[v]] + least) continue;
             change(v, best), ++changes;
-            for (const int32_t* u = m_.near_begin(v); u != m_.near_end(v); ++u)
-                if (!queued[*u]) queued[*u] = 1, waiting.push_back(*u);
+            const auto wake = [&](int32_t u) {
+                if (!queued[u]) queued[u] = 1, waiting.push_back(u);
+            };
+            for (const int32_t* u = m_.near_begin(v); u != m_.near_end(v); ++u) wake(*u);
+            for (int32_t c : chains_.of(v)) chains_.visit(c, wake);
         }
+        chains_.complete(x);
     }
 
     // Simulated annealing: `sweeps` visits of all nodes at temperatures that fall from `hot` to `cold` by equal factors.
@@ -75,9 +89,9 @@ class Labelling {
                 if (clock.past(deadline)) temperature = cold, sweep = std::max(sweep, sweeps - 1);
                 until_look = 100000;
             }
-            clock.add(12.0 * m_.nodes + 3.0 * double(m_.size()));
+            clock.add(12.0 * m_.nodes + 3.0 * double(m_.size()) + chains_.effort());
             uint64_t bits = random.next();
-            for (int32_t v = 0; v < m_.nodes; ++v) {
+            for (int32_t v : free_) {
                 bits = bits * 6364136223846793005ull + 1442695040888963407ull;
                 const double* own = local(v);
                 if (m_.count[v] == 2) {
@@ -96,6 +110,7 @@ class Labelling {
                 if (best != x[v]) change(v, best);
             }
         }
+        chains_.complete(x);
         score = m_.score(x);  // without the rounding errors of many changes
     }
 
@@ -113,7 +128,7 @@ class Labelling {
             double most = -1e300;
             int32_t node = -1, state = 0;
             uint32_t equals = 1;
-            for (int32_t v = 0; v < m_.nodes; ++v) {
+            for (int32_t v : free_) {
                 const double* own = local(v);
                 const int64_t* until = barred.data() + m_.at[v];
                 const double here = own[x[v]];
@@ -139,7 +154,13 @@ class Labelling {
 
   private:
     const Model& m_;
+    Chains chains_;
+    std::vector<int32_t> free_;  // nodes that may be changed
     std::vector<double> local_;
+
+    void refresh(int32_t chain) {
+        chains_.refresh(chain, x, [&](int32_t v, int32_t state, double change) { local_[m_.at[v] + state] += change; });
+    }
 
     struct Noise {
         std::array<double, 4096> exponential, gumbel;

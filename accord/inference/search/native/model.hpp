@@ -55,6 +55,7 @@ struct Model {
     std::vector<Member> members;
     std::vector<int32_t> slot_at, slots; // slots[slot_at[v] to slot_at[v + 1]]: where v stands among `members`
     std::vector<int32_t> factor_of;      // [members]
+    std::vector<char> between;           // nodes that were added to express rules as tables; empty: none
     std::vector<int32_t> near_at, near;  // the other nodes of the edges and factors of a node, each once
     double floor = -1e300;               // least score of an allowed labelling
     double penalty = 0;                  // of a forbidden combination; 0: there are none
@@ -171,8 +172,9 @@ struct Model {
             }
             low.push_back(last);
         }
-        scale = 0;
-        for (double each : squares) scale += std::sqrt(each) / nodes;
+        const auto own = nodes - std::count(between.begin(), between.end(), 1);
+        for (int32_t v = 0; v < nodes; ++v)
+            if (between.empty() || !between[v]) scale += std::sqrt(squares[v]) / double(own);
         wall = range + std::max(1.0, 1e-6 * (range + std::fabs(least)));
         if (!some) return;
         penalty = wall;

@@ -127,7 +127,7 @@ class Population {
                 if (!seen[*u] && random_.below(4)) seen[*u] = 1, region.push_back(*u);
         for (int32_t v : region) {
             const int32_t state = int32_t(random_.below(m_.count[v]));
-            if (state != current_.x[v]) current_.change(v, state);
+            if (state != current_.x[v] && !current_.follows(v)) current_.change(v, state);
         }
     }
 

@@ -63,6 +63,8 @@ class Parts {
             for (int32_t v : scope_) entries *= reduced_.left[v];
             table += entries;
         }
+        if (a_.own < a_.replica)
+            for (int32_t v : part.nodes) m.between.push_back(v % a_.replica >= a_.own);
         m.link();
         m.settle();
         return true;

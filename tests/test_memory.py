@@ -11,7 +11,7 @@ from accord import PairwiseField, _memory, propagate
 from accord._memory import available_memory, is_out_of_memory, peak_memory, release_memory
 from accord.errors import TooLargeError
 from accord.inference._options import PropagationOptions
-from accord.inference._propagate import _problem
+from accord.inference._propagate import _prepare
 from accord.inference.kernels import check_memory, needed_bytes
 
 CPU = torch.device("cpu")
@@ -184,7 +184,7 @@ def large_field():
 def test_propagate_is_refused_where_the_container_has_too_little(linux, version):
     """The machine has enough, but the kernel would kill a process that takes more than its group may have."""
     field = large_field()
-    problem = _problem(field, PropagationOptions(max_sweeps=1), None)
+    problem = _prepare(field, PropagationOptions(max_sweeps=1)).problem(field, None)
     needed = needed_bytes("native", problem)
     linux.machine(64 * GB)
     linux.own_groups("4:memory:/docker/abc" if version == 1 else "0::/")

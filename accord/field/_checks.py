@@ -8,7 +8,6 @@ from torch import Tensor
 from accord.errors import FieldError, GraphError, InputTypeError, TooLargeError
 from accord.field._changes import dense
 from accord.graphs._checks import check_integer, check_same_device, check_tensor
-from accord.graphs._topology import first_columns
 
 POTENTIAL_DTYPES = (torch.float32, torch.float64)
 MAX_GRAPHS = 2**30  # kernels number graphs in 32 bits
@@ -49,10 +48,10 @@ def check_form(values: object, name: str, axes: str, where: str) -> Tensor:
     return tensor
 
 
-def check_potentials(node: Tensor, edge: Tensor, where: str) -> None:
+def check_potentials(where: str, **potentials: Tensor) -> None:
     """Refuse potentials that hold NaN, +inf, or numbers so large that sums of them overflow."""
-    check_values("node", node, where)
-    check_values("edge", edge, where)
+    for name, given in potentials.items():
+        check_values(name, given, where)
 
 
 def check_values(name: str, given: Tensor, where: str) -> None:
@@ -61,7 +60,7 @@ def check_values(name: str, given: Tensor, where: str) -> None:
         return
     values = dense(given)
     limit = LARGEST_POTENTIAL[values.dtype]
-    low, high = torch.stack(values.aminmax()).tolist()  # both NaN where there is one
+    low, high = (bound.item() for bound in values.aminmax())  # both NaN where there is one
     if -limit <= low and high <= limit:
         return
     bad = ~(values <= limit) | ((values < -limit) & (values > -torch.inf))
@@ -109,21 +108,25 @@ def check_state_counts(counts: object, node: Tensor, where: str) -> tuple[Tensor
     return states, node.masked_fill(beyond, -torch.inf) if bool(beyond.any()) else node
 
 
-def check_edges_once(edge_index: Tensor, graph: Tensor, where: str) -> None:
+def check_edges_once(edge_index: Tensor, graph: Tensor, num_graphs: int, where: str) -> None:
     """Refuse self-loops, repeated edges and edges between graphs of a batch."""
-    loops = edge_index[0] == edge_index[1]
+    source, target = edge_index
+    loops = source == target
     if bool(loops.any()):
         column = int(loops.nonzero()[0])
         raise GraphError(
             f"{where}: edge {column} joins node {int(edge_index[0, column])} to itself. "
             "A field has no self-loops; add such scores to the node's potential, or use accord.graphs.topology."
         )
-    if first_columns(edge_index, graph.shape[0]).shape[0] != edge_index.shape[1]:
+    pair = torch.minimum(source, target).mul_(graph.shape[0]).add_(torch.maximum(source, target)).sort().values
+    if bool((pair[1:] == pair[:-1]).any()):
         raise GraphError(
             f"{where}: some undirected edge appears more than once in edge_index ((s, t) and (t, s) are the same "
             "edge). Keep each edge once, as accord.graphs.topology does, and add the tables of repeats."
         )
-    crossing = graph[edge_index[0]] != graph[edge_index[1]]
+    if num_graphs == 1:
+        return
+    crossing = graph[source] != graph[target]
     if bool(crossing.any()):
         raise GraphError(
             f"{where}: edge {int(crossing.nonzero()[0])} joins two graphs of the batch. "
@@ -170,6 +173,8 @@ def check_labels(labels: object, num_nodes: int, num_states: int, lowest: int, w
 
 def broadcast_replicas(where: str, **axes: torch.Size) -> torch.Size:
     """Common shape of several leading replica axes."""
+    if not any(axes.values()):
+        return torch.Size()
     distinct = {shape for shape in axes.values() if len(shape)}
     try:
         # torch loads hundreds of modules, for most of a second, when it first broadcasts shapes.

@@ -22,6 +22,7 @@ from accord.field._checks import (
     check_labels,
     check_potentials,
 )
+from accord.field._structure import Structure
 from accord.graphs._checks import (
     check_edge_index,
     check_graph_room,
@@ -30,7 +31,9 @@ from accord.graphs._checks import (
     check_room,
     check_same_device,
 )
-from accord.graphs._peeling import Peeling, peel
+from accord.graphs._peeling import Peeling
+
+_KEPT = ("edge_index", "graph", "num_graphs", "structure", "node", "edge")  # by fields with other potentials
 
 if TYPE_CHECKING:
     from accord.field.factors import RaggedField
@@ -64,6 +67,8 @@ class PairwiseField:
     edge: Tensor
     graph: Tensor = field(default=None)  # type: ignore[assignment]  # filled in below: never None after that
     num_graphs: int = field(default=None)  # type: ignore[assignment]
+    structure: Structure = field(init=False, repr=False)  # the graphs as they were checked, and what follows from them
+    _checked: tuple[Hashable, Hashable] = field(init=False, repr=False)  # the state of node and edge at the last check
 
     @eager
     def __post_init__(self) -> None:
@@ -72,16 +77,17 @@ class PairwiseField:
         check_memory_holds(where, node=self.node, edge=self.edge, edge_index=self.edge_index, graph=self.graph)
         check_edge_count(self.edge_index, self.edge, where)
         check_graph_room(where, self.num_nodes, self.edge_index)
-        check_potentials(self.node, self.edge, where)
+        check_potentials(where, node=self.node, edge=self.edge)
         edge_index = check_edge_index(self.edge_index, self.num_nodes, where)
         check_same_device(where, edge_index=edge_index, node=self.node)
         graph, num_graphs = check_graph_vector(self.graph, edge_index, self.num_nodes, self.num_graphs, where)
         check_graph_count(num_graphs, where)
-        check_edges_once(edge_index, graph, where)
+        check_edges_once(edge_index, graph, num_graphs, where)
         object.__setattr__(self, "edge_index", edge_index)
         object.__setattr__(self, "graph", graph)
         object.__setattr__(self, "num_graphs", num_graphs)
-        self._note_checked()
+        self.__dict__["structure"] = Structure(edge_index, graph, num_graphs, self.num_nodes)
+        self.__dict__["_checked"] = state_of(self.node), state_of(self.edge)
 
     @staticmethod
     def ragged(
@@ -104,12 +110,6 @@ class PairwiseField:
 
         return RaggedField(edge_index, node, edge, graph, num_graphs)
 
-    def _note_checked(self) -> None:
-        self.__dict__["_checked"] = self._states()
-
-    def _states(self) -> tuple[Hashable, ...]:
-        return tuple(state_of(tensor) for tensor in (self.edge_index, self.node, self.edge, self.graph))
-
     def check_changes(self, where: str) -> None:
         """Check the field again if its tensors were changed after the last check.
 
@@ -118,10 +118,9 @@ class PairwiseField:
         Raises:
             InputError: the changed tensors do not make a field.
         """
-        if self.__dict__.get("_checked") == self._states():
+        if self._checked == (state_of(self.node), state_of(self.edge)) and self.structure.is_current():
             return
-        for derived in ("replicas", "peeling"):
-            self.__dict__.pop(derived, None)
+        self.__dict__.pop("replicas", None)
         try:
             self.__post_init__()
         except InputError as error:
@@ -149,13 +148,15 @@ class PairwiseField:
         """Common shape of the replica axes; empty for an ordinary field."""
         return broadcast_replicas("PairwiseField", node=self.node.shape[:-2], edge=self.edge.shape[:-3])
 
-    @cached_property
+    @property
     def peeling(self) -> Peeling:
         """Which nodes belong to trees attached to the graph, and which form its core."""
-        return peel(self.edge_index, self.num_nodes)
+        return self.structure.peeling
 
     def expanded(self) -> tuple[Tensor, Tensor]:
         """Node [R, nodes, states] and edge [R, edges, states, states] potentials, all replica axes merged into one."""
+        if not self.replicas:
+            return self.node[None], self.edge[None]
         node = self.node.expand(*self.replicas, *self.node.shape[-2:])
         edge = self.edge.expand(*self.replicas, *self.edge.shape[-3:])
         count = self.replicas.numel()
@@ -166,26 +167,24 @@ class PairwiseField:
 
     @eager
     def with_potentials(self, node: Tensor | None = None, edge: Tensor | None = None) -> "PairwiseField":
-        """The same graphs with other potentials; the edge index is not checked again."""
-        other = object.__new__(PairwiseField)
-        for name in ("edge_index", "graph", "num_graphs"):
-            object.__setattr__(other, name, getattr(self, name))
-        object.__setattr__(other, "node", self.node if node is None else node)
-        object.__setattr__(other, "edge", self.edge if edge is None else edge)
+        """The same graphs with other potentials: only these are checked, and what follows from the graphs is shared."""
         where = "PairwiseField.with_potentials"
+        given = {name: values for name, values in (("node", node), ("edge", edge)) if values is not None}
+        other = object.__new__(PairwiseField)
+        other.__dict__.update({name: self.__dict__[name] for name in _KEPT}, **given)
         check_forms(other.node, other.edge, where)
-        check_memory_holds(where, node=other.node, edge=other.edge)
-        check_potentials(other.node, other.edge, where)
+        check_memory_holds(where, **given)
+        check_potentials(where, **given)
         check_same_device(where, edge_index=other.edge_index, node=other.node)
         check_edge_count(other.edge_index, other.edge, where)
-        if other.num_nodes != self.num_nodes:
+        if other.num_nodes != self.structure.num_nodes:
             raise FieldError(
-                f"{where}: the graph has {self.num_nodes} nodes, the new node potentials "
+                f"{where}: the graph has {self.structure.num_nodes} nodes, the new node potentials "
                 f"{other.num_nodes}. Build a new PairwiseField for another graph."
             )
-        if "peeling" in self.__dict__:
-            other.__dict__["peeling"] = self.peeling
-        other._note_checked()
+        checked = self._checked
+        states = (checked[0] if node is None else state_of(node), checked[1] if edge is None else state_of(edge))
+        other.__dict__["_checked"] = states
         return other
 
     def to(self, target: torch.device | str | torch.dtype) -> "PairwiseField":

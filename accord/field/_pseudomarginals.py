@@ -43,7 +43,7 @@ class Pseudomarginals:
         """
         where = "Pseudomarginals.from_logits"
         check_forms(node, edge, where)
-        check_potentials(node, edge, where)
+        check_potentials(where, node=node, edge=edge)
         factor = _per_replica(sharpness, edge, 3, "sharpness", where)
         broadcast_replicas(where, node=node.shape[:-2], edge=edge.shape[:-3], sharpness=factor.shape[:-3])
         sharp = _scale(edge, factor)
@@ -59,7 +59,7 @@ class Pseudomarginals:
         """
         where = "Pseudomarginals.from_probabilities"
         check_forms(node, edge, where)
-        check_potentials(node, edge, where)
+        check_potentials(where, node=node, edge=edge)
         for name, values in (("node", node.detach()), ("edge", edge.detach())):
             if values.numel() and (float(values.min()) < 0 or float(values.max()) > 1 + 1e-4):
                 raise FieldError(

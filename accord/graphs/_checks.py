@@ -77,9 +77,8 @@ def check_count(value: object, name: str, lowest: int, where: str) -> int:
 
 def check_same_device(where: str, **tensors: Tensor) -> None:
     """Refuse tensors that live on different devices."""
-    devices = {name: str(tensor.device) for name, tensor in tensors.items()}
-    if len(set(devices.values())) > 1:
-        listed = ", ".join(f"{name} on {device}" for name, device in devices.items())
+    if len({tensor.device for tensor in tensors.values()}) > 1:
+        listed = ", ".join(f"{name} on {tensor.device}" for name, tensor in tensors.items())
         raise InputError(f"{where}: tensors are on different devices ({listed}). Move them with .to(device).")
 
 

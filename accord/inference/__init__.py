@@ -4,7 +4,7 @@ from accord.inference._appearance import spanning_tree_probabilities
 from accord.inference._beliefs import Beliefs
 from accord.inference._feasibility import find_labels, possible_states
 from accord.inference._options import Schedule, Semiring
-from accord.inference._propagate import propagate
+from accord.inference._propagate import Propagation, propagate
 from accord.inference._sampling import sample_exact, sample_gibbs
 from accord.inference._trace import trace
 from accord.inference.chains import ChainBeliefs, k_best
@@ -16,6 +16,7 @@ __all__ = [
     "ChainBeliefs",
     "ExactBeliefs",
     "Maximum",
+    "Propagation",
     "Schedule",
     "Semiring",
     "eliminate_beliefs",

@@ -18,6 +18,8 @@ from accord.inference.kernels.reference import cavities, collect_with_levels
 
 def check_feasible(node: Tensor) -> None:
     """Refuse nodes [..., nodes, states] that have no state left."""
+    if not node.numel() or node.detach().amin().item() > -torch.inf:  # quicker than a mask, and mostly so
+        return
     barred = (node == -torch.inf).all(-1)
     if bool(barred.any()):
         raise InfeasibleError(

@@ -1,6 +1,8 @@
 """`propagate`: loopy belief propagation on a field."""
 
-from typing import Literal, overload
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from typing import Literal, NamedTuple, overload
 
 import torch
 from torch import Tensor
@@ -10,14 +12,93 @@ from accord.errors import FieldError, InputTypeError, OptionError
 from accord.field import PairwiseField
 from accord.field._checks import LARGEST_POTENTIAL
 from accord.field.factors import FactorField
-from accord.graphs import Arcs
 from accord.graphs._checks import check_number, check_numbers, check_room, check_tensor
 from accord.inference._appearance import spanning_tree_probabilities
 from accord.inference._beliefs import Beliefs, check_feasible
 from accord.inference._options import DEFAULT_SWEEPS, DEFAULT_TOLERANCE, PropagationOptions, Schedule, Semiring
 from accord.inference.factors._beliefs import FactorBeliefs
 from accord.inference.factors._propagate import propagate_factors
-from accord.inference.kernels import Problem, check_memory, choose_kernel
+from accord.inference.kernels import Problem, check_backend, check_memory, choose_kernel
+
+
+class Propagation:
+    """Belief propagation on one set of graphs, prepared once and called with many potentials.
+
+    `Propagation(field, ...)(node, edge)` returns what `propagate(field.with_potentials(node, edge), ...)` does, to the
+    bit, in less time: options are checked once, and what follows from the graphs is kept. On small graphs this is most
+    of the work.
+
+    Args:
+        field: the graphs, and the potentials that are used where a call gives none.
+        semiring, damping, edge_appearance, max_sweeps, tolerance, backend, schedule: as for `propagate`.
+    """
+
+    def __init__(
+        self,
+        field: PairwiseField,
+        semiring: Semiring = "sum",
+        damping: float = 0.0,
+        edge_appearance: float | Tensor | Literal["spanning"] = 1.0,
+        max_sweeps: int | None = None,
+        tolerance: float | None = None,
+        backend: str = "auto",
+        schedule: Schedule = "synchronous",
+    ) -> None:
+        if not isinstance(field, PairwiseField):
+            raise InputTypeError(
+                f"propagate: got a {type(field).__name__}, not a PairwiseField or a FactorField. Build one first."
+            )
+        self.field = field
+        self.options = PropagationOptions(
+            semiring=semiring,
+            damping=damping,
+            edge_appearance=edge_appearance,
+            max_sweeps=max_sweeps,
+            tolerance=tolerance,
+            schedule=schedule,
+        )
+        check_backend(backend)
+        self.backend = backend
+        self._prepared: _Prepared | None = None
+
+    @eager
+    def __call__(
+        self, node: Tensor | None = None, edge: Tensor | None = None, start: Beliefs | Tensor | None = None
+    ) -> Beliefs:
+        """Beliefs of the field, or of its graphs with other potentials.
+
+        Args:
+            node: [*replicas, nodes, states]; None for those of the field.
+            edge: [*replicas, edges, states, states]; None for those of the field.
+            start: as for `propagate`.
+        """
+        field = self.field
+        field.check_changes("propagate")
+        if node is not None or edge is not None:
+            field = field.with_potentials(node, edge)
+        prepared = self._prepared  # other threads may replace it
+        if prepared is None or prepared.form != _form(field):
+            prepared = self._prepared = _prepare(field, self.options)
+        check_feasible(field.node)
+        problem = prepared.problem(field, start)
+        name, kernel = choose_kernel(self.backend, problem)
+        if name not in prepared.small and not check_memory(name, problem):
+            prepared.small.add(name)
+        solution = kernel(problem)
+        shape = (*field.replicas, field.num_graphs)
+        beliefs = Beliefs(
+            field=field,
+            semiring=self.options.semiring,
+            messages=solution.messages.reshape(*field.replicas, *solution.messages.shape[1:]),
+            converged=(solution.residual <= problem.tolerance).reshape(shape),
+            sweeps=solution.sweeps.reshape(shape),
+            residual=solution.residual.reshape(shape),
+            backend=name,
+            problem=problem,
+            totals=solution.totals,
+        )
+        _ = beliefs.node  # computed here, so that a node without any possible state is reported now, not at first use
+        return beliefs
 
 
 @overload
@@ -91,43 +172,93 @@ def propagate(
     memory of about sqrt(sweeps) sweeps. Only first derivatives are available. backend="reference" instead unrolls every
     sweep in autograd.
     """
-    if not isinstance(field, (PairwiseField, FactorField)):
-        raise InputTypeError(
-            f"propagate: got a {type(field).__name__}, not a PairwiseField or a FactorField. Build one first."
-        )
-    options = PropagationOptions(
-        semiring=semiring,
-        damping=damping,
-        edge_appearance=edge_appearance,
-        max_sweeps=max_sweeps,
-        tolerance=tolerance,
-        schedule=schedule,
-    )
     if isinstance(field, FactorField):
+        options = PropagationOptions(
+            semiring=semiring,
+            damping=damping,
+            edge_appearance=edge_appearance,
+            max_sweeps=max_sweeps,
+            tolerance=tolerance,
+            schedule=schedule,
+        )
         return propagate_factors(field, options, backend, start)
     if isinstance(start, FactorBeliefs):
         raise InputTypeError("propagate: start holds beliefs of a field with factors. Give those of a PairwiseField.")
-    field.check_changes("propagate")
+    return Propagation(field, semiring, damping, edge_appearance, max_sweeps, tolerance, backend, schedule)(start=start)
+
+
+Form = tuple[object, ...]
+
+
+def _form(field: PairwiseField) -> Form:
+    """What preparations depend on beside the options: everything but the values of the potentials."""
+    node = field.node
+    return field.structure, field.replicas, node.shape[-1], node.dtype, node.device
+
+
+class _Appearance(NamedTuple):
+    """Edge appearance probabilities."""
+
+    values: Tensor  # [R or 1, edges]
+    weighted: bool  # whether any may be less than 1
+    divisor: float = 1.0  # the smallest of those that a caller chose, by which potentials are divided
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """What all runs with the same options on fields of one form have in common."""
+
+    form: Form
+    options: PropagationOptions
+    appearance: _Appearance | None  # None if a tensor was given: its values may change
+    damping: float
+    max_sweeps: int
+    tolerance: float
+    small: set[str] = dataclass_field(default_factory=set)  # backends that need too little memory to check it each time
+
+    def problem(self, field: PairwiseField, start: Beliefs | Tensor | None) -> Problem:
+        """The field as kernels see it."""
+        node, edge = field.expanded()
+        appearance = self.appearance or _appearance(field, self.options.edge_appearance)
+        _check_quotients(edge.detach(), appearance.divisor)
+        structure = field.structure
+        return Problem(
+            arcs=structure.arcs,
+            node=node,
+            edge=edge,
+            appearance=appearance.values,
+            weighted=appearance.weighted,
+            node_graph=structure.graph,
+            edge_graph=structure.edge_graph,
+            num_graphs=structure.num_graphs,
+            semiring=self.options.semiring,
+            damping=self.damping,
+            max_sweeps=self.max_sweeps,
+            tolerance=self.tolerance,
+            start=None if start is None else _start(field, start),
+            schedule=self.options.schedule,
+        )
+
+
+def _prepare(field: PairwiseField, options: PropagationOptions) -> _Prepared:
     _check_results_fit(field)
-    check_feasible(field.node)
-    problem = _problem(field, options, start)
-    name, kernel = choose_kernel(backend, problem)
-    check_memory(name, problem)
-    solution = kernel(problem)
-    shape = (*field.replicas, field.num_graphs)
-    beliefs = Beliefs(
-        field=field,
-        semiring=semiring,
-        messages=solution.messages.reshape(*field.replicas, *solution.messages.shape[1:]),
-        converged=(solution.residual <= problem.tolerance).reshape(shape),
-        sweeps=solution.sweeps.reshape(shape),
-        residual=solution.residual.reshape(shape),
-        backend=name,
-        problem=problem,
-        totals=solution.totals,
+    dtype, appearance = field.node.dtype, options.edge_appearance
+    return _Prepared(
+        form=_form(field),
+        options=options,
+        appearance=None if isinstance(appearance, Tensor) else _appearance(field, appearance),
+        damping=_damping(options.damping, dtype),
+        max_sweeps=_max_sweeps(field, options.max_sweeps),
+        tolerance=DEFAULT_TOLERANCE[dtype] if options.tolerance is None else float(options.tolerance),
     )
-    _ = beliefs.node  # computed here, so that a node without any possible state is reported now, not at first use
-    return beliefs
+
+
+def _max_sweeps(field: PairwiseField, given: int | None) -> int:
+    if given is not None:
+        return given
+    # A forest loses two nodes or more in every round of peeling, and needs two sweeps for each round, and two more.
+    few = field.num_nodes + 2 <= DEFAULT_SWEEPS
+    return DEFAULT_SWEEPS if few else max(DEFAULT_SWEEPS, field.structure.forest_sweeps)
 
 
 def _check_results_fit(field: PairwiseField) -> None:
@@ -139,54 +270,13 @@ def _check_results_fit(field: PairwiseField) -> None:
     check_room("propagate", what, replicas * (numbers * each + graphs), field.node.device)
 
 
-def _problem(field: PairwiseField, options: PropagationOptions, start: Beliefs | Tensor | None) -> Problem:
-    node, edge = field.expanded()
-    sweeps = options.max_sweeps
-    if sweeps is None:
-        # After two passes over the longest path of a tree no message can change any more. A forest has fewer edges than
-        # nodes, so most loopy graphs are recognised without peeling.
-        forest = field.num_edges < field.num_nodes and field.peeling.is_forest
-        sweeps = max(DEFAULT_SWEEPS, 2 * len(field.peeling.rounds) + 2 if forest else 0)
-    appearance, weighted = _appearance(field, options.edge_appearance)
-    return Problem(
-        arcs=Arcs.along(field.edge_index),
-        node=node,
-        edge=edge,
-        appearance=appearance,
-        weighted=weighted,
-        node_graph=field.graph,
-        edge_graph=_edge_graph(field),
-        num_graphs=field.num_graphs,
-        semiring=options.semiring,
-        damping=_damping(options.damping, node.dtype),
-        max_sweeps=sweeps,
-        tolerance=DEFAULT_TOLERANCE[node.dtype] if options.tolerance is None else float(options.tolerance),
-        start=None if start is None else _start(field, start),
-        schedule=options.schedule,
-    )
-
-
 def _damping(damping: float, dtype: torch.dtype) -> float:
     """The weight of old messages. Neither it nor that of new ones may round to 0: 0 times -inf would be NaN."""
     numbers = torch.finfo(dtype)
     return min(float(damping), 1 - numbers.eps / 2) if damping >= numbers.tiny else 0.0
 
 
-def _edge_graph(field: PairwiseField) -> Tensor:
-    """Which graph each edge belongs to [edges]; for a single graph, one 0 expanded."""
-    if field.num_graphs == 1:
-        return field.graph.new_zeros(1).expand(field.num_edges)
-    try:
-        return field.graph[field.edge_index[0]]
-    except IndexError as error:  # a change that `check_changes` cannot see, e.g. through numpy
-        raise FieldError(
-            f"propagate: edge_index names nodes that do not exist ({error}). It was changed after the field was built: "
-            "build a new field."
-        ) from error
-
-
-def _appearance(field: PairwiseField, choice: float | Tensor | str) -> tuple[Tensor, bool]:
-    """Edge appearance probabilities as [R or 1, edges], and whether any may be less than 1."""
+def _appearance(field: PairwiseField, choice: float | Tensor | str) -> _Appearance:
     like = field.edge
     if isinstance(choice, str):
         if choice != "spanning":
@@ -194,7 +284,7 @@ def _appearance(field: PairwiseField, choice: float | Tensor | str) -> tuple[Ten
                 f"propagate: edge_appearance {choice!r} is unknown. Give a number in (0, 1], a tensor [edges] or "
                 "'spanning'."
             )
-        return spanning_tree_probabilities(field.edge_index, field.num_nodes).to(like)[None], True
+        return _Appearance(spanning_tree_probabilities(field.edge_index, field.num_nodes).to(like)[None], weighted=True)
     if isinstance(choice, Tensor):
         values = check_numbers(choice, "edge_appearance", "propagate", like)
         if values.dim() and (values.shape[-1] != field.num_edges or values.shape[:-1] not in (field.replicas, ())):
@@ -213,10 +303,9 @@ def _appearance(field: PairwiseField, choice: float | Tensor | str) -> tuple[Ten
             f"propagate: edge_appearance must lie in (0, 1], got values from {lowest} to {highest}. "
             "1 is plain propagation."
         )
-    _check_quotients(field.edge.detach(), lowest)
     many = values.dim() > 1
     values = values.reshape(field.replicas.numel(), field.num_edges) if many else values.expand(1, field.num_edges)
-    return values, lowest < 1
+    return _Appearance(values, lowest < 1, lowest)
 
 
 def _check_quotients(edge: Tensor, smallest: float) -> None:

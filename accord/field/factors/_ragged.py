@@ -56,7 +56,7 @@ class RaggedField(FactorField):
         ]
         counts = torch.tensor(sizes, device=index.device)
         super().__init__(_padded(rows), groups, graph, counts, num_graphs)
-        check_edges_once(index, self.graph, where)
+        check_edges_once(index, self.graph, self.num_graphs, where)
         self.edge_index = index
 
     @property

@@ -9,15 +9,19 @@ from accord.inference.kernels.gradients import with_gradient
 KERNELS: dict[str, Kernel] = {"native": cpu.solve, "reference": reference.solve, "triton": triton.solve}
 
 
-def choose_kernel(backend: object, problem: Problem) -> tuple[str, Kernel]:
+def check_backend(backend: object) -> None:
+    """Refuse names that no kernel has."""
+    if not isinstance(backend, str) or backend not in {"auto", *KERNELS}:
+        raise OptionError(f"propagate: backend {backend!r} is unknown. Choose one of {['auto', *sorted(KERNELS)]}.")
+
+
+def choose_kernel(backend: str, problem: Problem) -> tuple[str, Kernel]:
     """Name and kernel for a backend; "auto" takes the fastest that can solve the problem.
 
     That is a compiled kernel on CPUs, and on GPUs the Triton kernel, which has synchronous sweeps only. Where it is not
     available or cannot take the problem, it is the reference. If a gradient is needed, the kernel comes
     `with_gradient`, except for an explicit "reference", which autograd unrolls.
     """
-    if not isinstance(backend, str) or backend not in {"auto", *KERNELS}:
-        raise OptionError(f"propagate: backend {backend!r} is unknown. Choose one of {['auto', *sorted(KERNELS)]}.")
     name = backend
     in_order = problem.schedule != "synchronous"
     if backend == "auto":
@@ -36,9 +40,8 @@ def choose_kernel(backend: object, problem: Problem) -> tuple[str, Kernel]:
 
 
 def _fastest(problem: Problem, in_order: bool) -> str:
-    if problem.node.is_cuda:
-        fits = not in_order and triton.unfit(problem.detached()) is None and triton.unavailable() is None
-        return "triton" if fits else "reference"
-    candidate = ordered if in_order else cpu
-    fits = candidate.unfit(problem.detached()) is None and candidate.unavailable() is None
-    return "native" if fits else "reference"
+    if in_order:
+        fits = ordered.unfit(problem.detached()) is None and ordered.unavailable() is None
+        return "native" if fits else "reference"
+    name, candidate = ("triton", triton) if problem.node.is_cuda else ("native", cpu)
+    return name if candidate.unfit(problem) is None and candidate.unavailable() is None else "reference"

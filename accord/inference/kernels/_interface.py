@@ -42,6 +42,13 @@ class Problem:
         given = (self.node, self.edge, self.appearance, self.start)
         return torch.is_grad_enabled() and any(value is not None and value.requires_grad for value in given)
 
+    @property
+    def no_gradient(self) -> str | None:
+        """Why a kernel without derivatives cannot take this problem, or None."""
+        if self.wants_gradient:
+            return "it has no gradient; use backend 'reference' or 'auto', or call it under torch.no_grad()"
+        return None
+
     def detached(self) -> "Problem":
         """The same problem with tensors detached from autograd."""
         start = None if self.start is None else self.start.detach()

@@ -37,11 +37,11 @@ def needed_bytes(backend: str, problem: Problem) -> int:
     return graphs + max(needed(problem), messages + collecting)
 
 
-def check_memory(backend: str, problem: Problem) -> None:
-    """Log how much memory a large call needs, and refuse it if that is more than is available."""
+def check_memory(backend: str, problem: Problem) -> bool:
+    """Log how much memory a large call needs, and refuse it if that is more than is available. Is the call large?"""
     needed = needed_bytes(backend, problem)
     if needed < LARGE_BYTES:
-        return
+        return False
     device = problem.node.device
     available = available_memory(device)
     left = "an unknown amount" if available is None else f"{available / 1e9:.2f} GB"
@@ -52,6 +52,7 @@ def check_memory(backend: str, problem: Problem) -> None:
     log.info("%s; %s is available on %s.", takes, left, device)
     if available is not None and needed > available:
         raise TooLargeError(f"{takes}, but {left} is available on {device}. {_remedy(backend, problem)}")
+    return True
 
 
 def _remedy(backend: str, problem: Problem) -> str:

@@ -13,7 +13,7 @@ from accord import PairwiseField, propagate
 from accord.errors import TooLargeError
 from accord.inference import _blocks
 from accord.inference._options import PropagationOptions
-from accord.inference._propagate import _problem
+from accord.inference._propagate import _prepare
 from accord.inference.kernels import _memory
 from accord.inference.kernels.cpu import _solve as _native
 from accord.inference.kernels.triton._plan import make_plan, planned_bytes
@@ -72,9 +72,17 @@ def test_sums_over_large_graphs_keep_their_precision():
 
 
 def test_a_graph_with_as_many_edges_as_nodes_is_not_peeled():
-    field = random_field()
+    ring = torch.stack([torch.arange(300), torch.arange(300).roll(-1)])
+    field = PairwiseField(ring, torch.zeros(300, 2), torch.zeros(300, 2, 2))
     propagate(field, max_sweeps=None)
-    assert "peeling" not in field.__dict__
+    assert "peeling" not in field.structure.__dict__
+
+
+def test_forests_get_the_sweeps_that_they_need():
+    for nodes in (150, 198, 199, 201, 500):
+        chain = torch.stack([torch.arange(nodes - 1), torch.arange(1, nodes)])
+        field = PairwiseField(chain, torch.zeros(nodes, 2), torch.zeros(nodes - 1, 2, 2))
+        assert propagate(field).problem.max_sweeps == max(200, 2 * len(field.peeling.rounds) + 2)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +118,7 @@ def test_small_calls_log_nothing(caplog, monkeypatch):
 def test_the_estimate_of_a_plan_for_the_gpu(states, replicas):
     field = random_field(nodes=2000, edges=9000, states=states, replicas=replicas, dtype=torch.float32)
     field = field.to("cuda" if torch.cuda.is_available() else "cpu")
-    problem = _problem(field, PropagationOptions(max_sweeps=3, tolerance=0.0), None)
+    problem = _prepare(field, PropagationOptions(max_sweeps=3, tolerance=0.0)).problem(field, None)
     held = sum(part.numel() * part.element_size() for part in make_plan(problem).memory if part is not None)
     assert held < planned_bytes(problem) < 1.6 * held
 

@@ -46,7 +46,6 @@ class _Arguments(ctypes.Structure):
 
 def unfit(problem: Problem) -> str | None:
     """Why the kernel cannot take this problem, or None."""
-    given = [tensor for tensor in (problem.node, problem.edge, problem.appearance, problem.start) if tensor is not None]
     if problem.node.device.type != "cpu":
         return f"the field is on {problem.node.device}; move it to the CPU, or use another backend"
     if problem.node.dtype not in FUNCTIONS:
@@ -58,8 +57,6 @@ def unfit(problem: Problem) -> str | None:
     row = 4 * -(-problem.node.shape[-1] // 16) * 16 * problem.node.element_size()
     if problem.node.shape[-2] * row > MAX_TOTALS:
         return f"it takes up to {MAX_TOTALS // row} nodes of {problem.node.shape[-1]} states; use backend 'reference'"
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given):
-        return "it has no gradient; use backend 'reference' or 'auto', or call it under torch.no_grad()"
     return None
 
 
@@ -117,7 +114,7 @@ def needed_bytes(problem: Problem) -> int:
 @eager
 def solve(problem: Problem) -> Solution:
     """Sweep until all graphs of all replicas have converged, as the reference does."""
-    reason = unfit(problem)
+    reason = unfit(problem) or problem.no_gradient
     if reason is None and unavailable() is not None:
         reason = f"{unavailable()}; install a C++ compiler (g++ or clang++), name it in $CXX, or use backend 'auto'"
     if reason is not None:
@@ -132,10 +129,9 @@ def solve(problem: Problem) -> Solution:
     sweeps = torch.zeros_like(residual, dtype=torch.long)
     appearance = problem.appearance.detach()
     work = replicas * num_edges * (states + 8) ** 2 * max(problem.max_sweeps, 1)
+    index = problem.arcs.edge_index.contiguous()
     # Kept until the kernel has returned, so that no tensor is freed while the kernel reads it.
     inputs = {
-        "source": problem.arcs.edge_index[0].contiguous(),
-        "target": problem.arcs.edge_index[1].contiguous(),
         "graph": problem.edge_graph.contiguous() if problem.num_graphs > 1 else None,
         "node": node.contiguous(),
         "edge": edge.contiguous(),
@@ -148,6 +144,8 @@ def solve(problem: Problem) -> Solution:
         edges=num_edges,
         states=states,
         graphs=problem.num_graphs,
+        source=index.data_ptr(),
+        target=index.data_ptr() + num_edges * index.element_size(),
         **{name: _pointer(tensor) for name, tensor in inputs.items()},
         messages=messages.data_ptr(),
         totals=totals.data_ptr(),
@@ -162,7 +160,7 @@ def solve(problem: Problem) -> Solution:
         stuck=-1,
     )
     _run(getattr(load_library(), FUNCTIONS[node.dtype]), arguments)
-    del inputs  # not earlier: the kernel reads these tensors
+    del inputs, index  # not earlier: the kernel reads these tensors
     if arguments.stuck >= 0:
         node_at, graph_at = (
             problem.arcs.target_of(arguments.stuck),
@@ -199,14 +197,14 @@ def _check_shapes(problem: Problem) -> None:
     """The kernel gets addresses without sizes, so tensors of other sizes would be read beyond their end."""
     (replicas, _, states), edges = problem.node.shape, problem.edge.shape[-3]
     appearances = problem.appearance.shape[0]
-    expected: dict[str, tuple[Tensor | None, tuple[int, ...], torch.dtype]] = {
-        "edge_index": (problem.arcs.edge_index, (2, edges), torch.int64),
-        "edge_graph": (problem.edge_graph, (edges,), torch.int64),
-        "edge": (problem.edge, (replicas, edges, states, states), problem.node.dtype),
-        "appearance": (problem.appearance, (replicas if appearances > 1 else 1, edges), problem.node.dtype),
-        "start": (problem.start, (replicas, 2 * edges, states), problem.node.dtype),
-    }
-    for name, (tensor, shape, dtype) in expected.items():
+    expected: tuple[tuple[str, Tensor | None, tuple[int, ...], torch.dtype], ...] = (
+        ("edge_index", problem.arcs.edge_index, (2, edges), torch.int64),
+        ("edge_graph", problem.edge_graph, (edges,), torch.int64),
+        ("edge", problem.edge, (replicas, edges, states, states), problem.node.dtype),
+        ("appearance", problem.appearance, (replicas if appearances > 1 else 1, edges), problem.node.dtype),
+        ("start", problem.start, (replicas, 2 * edges, states), problem.node.dtype),
+    )
+    for name, tensor, shape, dtype in expected:
         if tensor is not None and (tensor.shape != shape or tensor.dtype != dtype):
             raise FieldError(
                 f"propagate: {name} has shape {list(tensor.shape)} and dtype {tensor.dtype}, but {list(shape)} and "

@@ -33,7 +33,6 @@ def interpreted() -> bool:
 
 def unfit(problem: Problem) -> str | None:
     """Why the kernel cannot take this problem, or None."""
-    given = [tensor for tensor in (problem.node, problem.edge, problem.appearance, problem.start) if tensor is not None]
     if problem.node.device.type != "cuda" and not interpreted():
         return f"the field is on {problem.node.device}; move it to a GPU, or use another backend"
     if problem.node.dtype not in (torch.float32, torch.float64):
@@ -42,8 +41,6 @@ def unfit(problem: Problem) -> str | None:
         return f"it takes up to {MAX_STATES} states, not {problem.node.shape[-1]}; use backend 'reference'"
     if problem.edge.shape[-3] > MAX_EDGES or problem.node.shape[-2] > MAX_EDGES:
         return f"it takes up to {MAX_EDGES} nodes and edges; use backend 'reference'"
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given):
-        return "it has no gradient; use backend 'reference' or 'auto', or call it under torch.no_grad()"
     return None
 
 
@@ -71,7 +68,7 @@ def needed_bytes(problem: Problem) -> int:
 
 def solve(problem: Problem) -> Solution:
     """Sweep until all graphs of all replicas have converged, as the reference does."""
-    reason = unfit(problem)
+    reason = unfit(problem) or problem.no_gradient
     if reason is None and unavailable() is not None:
         reason = f"{unavailable()}; install it (pip install 'triton>=3.4', or a later torch), or use backend 'auto'"
     if reason is not None:

@@ -3,6 +3,7 @@
 Run with the Python of the environment that Accord is installed in; needs nothing but Accord.
 """
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,26 @@ def call(folder: Path, *arguments: str) -> str:
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
+def solve_without_compiler(libraries: Path) -> None:
+    """Every library of the wheel loads where there is neither a compiler nor a cache."""
+    code = """
+import torch
+from accord import PairwiseField, maximise, propagate
+field = PairwiseField(torch.tensor([[0, 1], [1, 2]]), torch.randn(3, 2), torch.randn(2, 2, 2))
+assert propagate(field, backend="native").backend == "native"
+maximise(field)
+print(*(line.split("/")[-1].strip() for line in open("/proc/self/maps") if "accord/_libraries" in line))
+"""
+    names = set(json.loads((libraries / "manifest.json").read_text()))
+    with tempfile.TemporaryDirectory() as empty:
+        surroundings = {"PATH": empty, "HOME": empty, "XDG_CACHE_HOME": empty, "CXX": "/nonexistent"}
+        run = subprocess.run([sys.executable, "-c", code], env=surroundings, cwd=empty, capture_output=True, text=True)
+    assert run.returncode == 0, f"the compiled kernels of the wheel do not work: {run.stderr}"
+    loaded = set(run.stdout.split())
+    assert {"propagate", "maximise"} <= names, f"the wheel lacks compiled kernels: {names}"
+    assert len(loaded) == 2, f"the kernels that were used are not those of the wheel: {loaded}"
+
+
 def main() -> None:
     """Fail with a message if anything of the installed package is missing or does not work."""
     package = Path(accord.__file__).resolve()
@@ -42,6 +63,9 @@ def main() -> None:
     page = [entry.name for entry in (files("accord") / "app/server/page").iterdir()]
     assert {"index.html", "main.js", "style.css", "vendor"} <= set(page), f"the wheel has no page: {page}"
     assert cpu.unavailable() is None, f"the native kernel does not build: {cpu.unavailable()}"
+    libraries = package.parent / "_libraries"
+    if libraries.exists():  # the wheel was built with a compiler
+        solve_without_compiler(libraries)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         for split, seeds in (("train", range(8)), ("val", range(8, 12)), ("test", range(12, 16))):

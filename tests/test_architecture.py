@@ -16,6 +16,7 @@ PACKAGE = Path(accord.__file__).parent
 LAYERS = [
     "_version",
     "_lazy",
+    "_prebuilt",
     "errors",
     "_files",
     "_memory",

@@ -95,5 +95,11 @@ def test_the_licence_of_every_required_package_is_listed():
 def test_ci_uses_the_wheel_in_an_empty_environment():
     assert "make wheel" in (ROOT / ".ci" / "run").read_text().splitlines()
     recipe = re.search(r"^wheel:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
-    for step in ("pip wheel", "venv --without-pip", "--require-hashes --requirement constraints.txt", "use_wheel.py"):
+    for step in (
+        "pip wheel",
+        "--build-option=--kernels",
+        "venv --without-pip",
+        "--require-hashes --requirement constraints.txt",
+        "use_wheel.py",
+    ):
         assert step in recipe, step

@@ -1,4 +1,4 @@
-"""Compile CPU kernels at first use, keep them in the user's cache, and load them.
+"""Load CPU kernels: as a wheel brought them, or compiled at first use and kept in the user's cache.
 
 The key of a cached library covers everything that it depends on: source, flags, compiler and CPU. If several processes
 start at the same time, one compiles and the others wait for it. A library that is damaged, or that another user could
@@ -21,15 +21,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from accord._files import cache_folder, fingerprint
+from accord._prebuilt import FLAGS, find_prebuilt
 from accord.inference.kernels.cpu import _cache
 
 log = logging.getLogger("accord.inference")
 
 SOURCES = Path(__file__).parent / "native"
-# -fno-math-errno etc. are not needed: exp and log are our own. No -ffast-math: infinities have a meaning.
-# No second scheduling of instructions: g++ 13 and 14 spend 40 to 75 seconds on it when tuning for Sapphire Rapids (20
-# on everything else), and the CPU reorders instructions itself. Clang has no such flag; -w silences its warning.
-FLAGS = ("-std=c++17", "-O3", "-fno-schedule-insns2", "-fPIC", "-shared", "-pthread", "-w")
 TUNING = ("-march=native", "-mcpu=native", None)  # the first that the compiler accepts: x86, ARM, anything
 COMPILE_SECONDS = 300  # ten times the usual; a compiler that hangs must not block propagation
 # A quicker failure is cheap to repeat, and may be resolved by installing something that the key does not cover.
@@ -54,11 +51,15 @@ class BuildError(Exception):
 
 @lru_cache(maxsize=8)
 def load_library(library: Library = PROPAGATE) -> ctypes.CDLL:
-    """The compiled kernel, from the cache if it was built before.
+    """The compiled kernel: as the wheel brought it, from the cache if it was built before, or compiled now.
 
     Raises:
         BuildError: there is no compiler, or it failed.
     """
+    ready = find_prebuilt(library.name, library.folder)
+    if ready is not None:
+        with contextlib.suppress(BuildError):  # the system may be older than the one that it was compiled on
+            return _open(ready, library.entry_points)
     compiler = find_compiler()
     source = {path.name: path.read_bytes() for path in sorted(library.folder.glob("*.[ch]pp"))}
     source |= {path.name: path.read_bytes() for path in library.headers if path.exists()}
@@ -75,7 +76,12 @@ def load_library(library: Library = PROPAGATE) -> ctypes.CDLL:
                     _compile_unless_noted(compiler, path, library)
     except OSError as error:
         raise BuildError(f"the compiled kernel cannot be kept in {path.parent}: {error}") from error
-    return _open(path, library.entry_points)
+    try:
+        return _open(path, library.entry_points)
+    except BuildError:
+        with contextlib.suppress(OSError):
+            _cache.discard(path)  # so that the next process compiles it again
+        raise
 
 
 def _open(path: Path, entry_points: tuple[str, ...]) -> ctypes.CDLL:
@@ -84,8 +90,6 @@ def _open(path: Path, entry_points: tuple[str, ...]) -> ctypes.CDLL:
         for name in entry_points:
             getattr(library, name)
     except (OSError, AttributeError) as error:
-        with contextlib.suppress(OSError):
-            _cache.discard(path)  # so that the next process compiles it again
         raise BuildError(f"the compiled kernel {path} cannot be loaded: {error}") from error
     return library
 

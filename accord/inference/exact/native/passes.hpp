@@ -223,16 +223,17 @@ class Passes {
         const auto axis_of = [&](int32_t q) {
             return q == p ? 0 : int32_t(std::lower_bound(m_.tree.begin(p), m_.tree.end(p), q) - m_.tree.begin(p)) + 1;
         };
+        // Children first: on trees, this is sorted already.
+        for (int64_t i = m_.tree.child_at[p]; i < m_.tree.child_at[p + 1]; ++i) {
+            const int32_t c = m_.tree.child[i];
+            pieces_.push_back({axis_of(m_.tree.end(c)[-1]), c, true});
+        }
         for (int64_t i = m_.factor_at[p]; i < m_.factor_at[p + 1]; ++i) {
             const int32_t f = m_.factor[i];
             int32_t last = p;
             for (int64_t a = m_.given.scope_at[f]; a < m_.given.scope_at[f + 1]; ++a)
                 last = std::max(last, m_.place[m_.given.scope[a]]);
             pieces_.push_back({axis_of(last), f, false});
-        }
-        for (int64_t i = m_.tree.child_at[p]; i < m_.tree.child_at[p + 1]; ++i) {
-            const int32_t c = m_.tree.child[i];
-            pieces_.push_back({axis_of(m_.tree.end(c)[-1]), c, true});
         }
         if (!std::is_sorted(pieces_.begin(), pieces_.end())) std::stable_sort(pieces_.begin(), pieces_.end());
     }

@@ -25,13 +25,14 @@ LEVELS = {"x86-64-v4": _V4.split(), "x86-64-v3": _V3.split(), "x86-64-v2": _V2.s
 GENERIC = "generic"  # the only level of other machines
 
 FOLDER = Path(__file__).parent / "_libraries"
+SHARED = Path(__file__).parent / "inference" / "kernels" / "cpu" / "native"  # headers here serve several libraries
 MANIFEST = "manifest.json"  # by library: the fingerprint of its sources, and a checksum for each level
 
 
 def fingerprint_sources(folder: Path) -> str:
     """A checksum of the sources of a library and of how they are compiled."""
     digest = hashlib.sha256(" ".join(WHEEL_FLAGS).encode())
-    for path in sorted(folder.glob("*.[ch]pp")):
+    for path in sorted({*folder.glob("*.[ch]pp"), *SHARED.glob("*.hpp")}):
         digest.update(f"\0{path.name}\0".encode() + path.read_bytes())
     return digest.hexdigest()
 

@@ -21,6 +21,7 @@ from accord.field._checks import (
     check_graph_count,
     check_labels,
     check_potentials,
+    check_state_counts,
 )
 from accord.field._structure import Structure
 from accord.graphs._checks import (
@@ -33,7 +34,7 @@ from accord.graphs._checks import (
 )
 from accord.graphs._peeling import Peeling
 
-_KEPT = ("edge_index", "graph", "num_graphs", "structure", "node", "edge")  # by fields with other potentials
+_KEPT = ("edge_index", "graph", "num_graphs", "structure", "node", "edge", "_counts")  # by fields with other potentials
 
 if TYPE_CHECKING:
     from accord.field.factors import RaggedField
@@ -44,7 +45,7 @@ def sum_dtype(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class PairwiseField:
     """Log-potentials of a pairwise CRF on one graph, or on a batch of graphs (Eq. 2).
 
@@ -60,18 +61,34 @@ class PairwiseField:
         edge: [*replicas, edges, states, states], same dtype.
         graph: [nodes], which graph of a batch a node belongs to; None for a single graph.
         num_graphs: how many graphs the batch has; None counts them, which misses graphs without nodes at the end.
+        num_states: [nodes], how many states each node has; None: all of them. Potentials beyond a node's own states
+            are ignored. `PairwiseField.ragged` takes tables without those entries.
     """
 
     edge_index: Tensor
-    node: Tensor
+    node: Tensor  # -inf beyond a node's own states
     edge: Tensor
-    graph: Tensor = field(default=None)  # type: ignore[assignment]  # filled in below: never None after that
-    num_graphs: int = field(default=None)  # type: ignore[assignment]
-    structure: Structure = field(init=False, repr=False)  # the graphs as they were checked, and what follows from them
-    _checked: tuple[Hashable, Hashable] = field(init=False, repr=False)  # the state of node and edge at the last check
+    graph: Tensor
+    num_graphs: int
+    structure: Structure = field(repr=False)  # the graphs as they were checked, and what follows from them
+    _counts: Tensor | None = field(repr=False)  # how many states each node has, if they were given
+    _checked: tuple[Hashable, Hashable] = field(repr=False)  # the state of node and edge at the last check
+
+    def __init__(
+        self,
+        edge_index: Tensor,
+        node: Tensor,
+        edge: Tensor,
+        graph: Tensor | None = None,
+        num_graphs: int | None = None,
+        num_states: Tensor | None = None,
+    ) -> None:
+        given = {"edge_index": edge_index, "node": node, "edge": edge, "graph": graph}
+        self.__dict__.update(given, num_graphs=num_graphs, _counts=num_states)
+        self._check()
 
     @eager
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         where = "PairwiseField"
         check_forms(self.node, self.edge, where)
         check_memory_holds(where, node=self.node, edge=self.edge, edge_index=self.edge_index, graph=self.graph)
@@ -83,9 +100,10 @@ class PairwiseField:
         graph, num_graphs = check_graph_vector(self.graph, edge_index, self.num_nodes, self.num_graphs, where)
         check_graph_count(num_graphs, where)
         check_edges_once(edge_index, graph, num_graphs, where)
-        object.__setattr__(self, "edge_index", edge_index)
-        object.__setattr__(self, "graph", graph)
-        object.__setattr__(self, "num_graphs", num_graphs)
+        if self._counts is not None:
+            counts, node = check_state_counts(self._counts, self.node, where)
+            self.__dict__.update(_counts=counts, node=node)
+        self.__dict__.update(edge_index=edge_index, graph=graph, num_graphs=num_graphs)
         self.__dict__["structure"] = Structure(edge_index, graph, num_graphs, self.num_nodes)
         self.__dict__["_checked"] = state_of(self.node), state_of(self.edge)
 
@@ -122,7 +140,7 @@ class PairwiseField:
             return
         self.__dict__.pop("replicas", None)
         try:
-            self.__post_init__()
+            self._check()
         except InputError as error:
             raise type(error)(
                 f"{where}: the field's tensors were changed after it was built, and no longer fit. {error}"
@@ -140,8 +158,15 @@ class PairwiseField:
 
     @property
     def num_states(self) -> int:
-        """How many values a label can take."""
+        """How many values a label can take; where nodes differ, the most."""
         return int(self.node.shape[-1])
+
+    @property
+    def states(self) -> Tensor:
+        """[nodes]: how many states each node has."""
+        if self._counts is not None:
+            return self._counts
+        return torch.full((self.num_nodes,), self.num_states, device=self.node.device)
 
     @cached_property
     def replicas(self) -> torch.Size:
@@ -182,8 +207,10 @@ class PairwiseField:
                 f"{where}: the graph has {self.structure.num_nodes} nodes, the new node potentials "
                 f"{other.num_nodes}. Build a new PairwiseField for another graph."
             )
+        if node is not None and self._counts is not None:
+            other.__dict__["node"] = check_state_counts(self._counts, node, where)[1]
         checked = self._checked
-        states = (checked[0] if node is None else state_of(node), checked[1] if edge is None else state_of(edge))
+        states = (checked[0] if node is None else state_of(other.node), checked[1] if edge is None else state_of(edge))
         other.__dict__["_checked"] = states
         return other
 
@@ -192,19 +219,20 @@ class PairwiseField:
         where = "PairwiseField.to"
         if isinstance(target, torch.dtype):  # only potentials have a precision
             node, edge = self.node.to(target), self.edge.to(target)
-            return PairwiseField(self.edge_index, node, edge, self.graph, self.num_graphs)
+            return PairwiseField(self.edge_index, node, edge, self.graph, self.num_graphs, self._counts)
         if not isinstance(target, (torch.device, str)):
             raise InputTypeError(
                 f"{where}: got a {type(target).__name__}, not a device or a dtype. Give e.g. 'cuda' or torch.float64."
             )
         try:
             index, node, edge, graph = (t.to(target) for t in (self.edge_index, self.node, self.edge, self.graph))
+            counts = None if self._counts is None else self._counts.to(target)
         except (RuntimeError, AssertionError) as error:  # torch raises these for a device that does not exist
             raise OptionError(
                 f"{where}: the field cannot be moved to {str(target)!r} ({error}). "
                 "Name a device that torch can use here."
             ) from error
-        return PairwiseField(index, node, edge, graph, self.num_graphs)
+        return PairwiseField(index, node, edge, graph, self.num_graphs, counts)
 
     def score(self, labels: Tensor) -> Tensor:
         """Unnormalised log-probability of a labelling, one for each graph.

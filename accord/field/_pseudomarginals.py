@@ -174,7 +174,7 @@ class Combination:
         # Where a normaliser is -inf, nothing is divided: the entry itself is -inf already.
         divisor = _finite(row)[..., :, None] + _finite(column)[..., None, :]
         node, edge = _scale(marginals.node, weight), _divide(marginals.edge, divisor, edge_power)
-        return PairwiseField(index, node, edge, graph, num_graphs)  # type: ignore[arg-type]
+        return PairwiseField(index, node, edge, graph, num_graphs)
 
 
 def symmetrise(forward: Tensor, backward: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ A pass visits all nodes in order. First the messages into v from factors with a 
 best value of the table plus the parts of the other nodes, less its peak. Then every factor with a node still to come
 gets a share of total_v: the part of v in it is share * total_v - message_fv, and -message_fv in the others. The bound
 is the sum of the peaks of each factor's last message and of what the shares left of each node's best total. This is the
-reference of native/trws.hpp, which does the same.
+reference of native/bounds/trws.hpp, which does the same.
 """
 
 import numpy as np

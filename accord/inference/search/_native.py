@@ -17,7 +17,7 @@ SOLVED, OUT_OF_MEMORY = 0, 1  # what the kernel returns, as in native/maximise.c
 
 
 class _Arguments(ctypes.Structure):
-    """Mirrors `Arguments` in native/arguments.hpp."""
+    """Mirrors `Arguments` in native/model/arguments.hpp."""
 
     _fields_ = [
         *((name, ctypes.c_int64) for name in ("nodes", "factors")),

@@ -61,7 +61,8 @@ def load_library(library: Library = PROPAGATE) -> ctypes.CDLL:
         with contextlib.suppress(BuildError):  # the system may be older than the one that it was compiled on
             return _open(ready, library.entry_points)
     compiler = find_compiler()
-    source = {path.name: path.read_bytes() for path in sorted(library.folder.glob("*.[ch]pp"))}
+    files = sorted(library.folder.rglob("*.[ch]pp"))
+    source = {path.relative_to(library.folder).as_posix(): path.read_bytes() for path in files}
     source |= {path.name: path.read_bytes() for path in library.headers if path.exists()}
     if f"{library.name}.cpp" not in source:
         raise BuildError(f"the kernel's source is not installed in {library.folder.name}")

@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "helper.hpp"
-#include "prepare.hpp"
+#include "model/prepare.hpp"
 
 namespace search {
 

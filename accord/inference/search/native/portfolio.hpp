@@ -3,12 +3,12 @@
 #pragma once
 #include <memory>
 
-#include "branch.hpp"
-#include "elimination.hpp"
-#include "feasible.hpp"
-#include "minibuckets.hpp"
-#include "population.hpp"
-#include "trws.hpp"
+#include "bounds/branch.hpp"
+#include "bounds/minibuckets.hpp"
+#include "bounds/trws.hpp"
+#include "elimination/elimination.hpp"
+#include "labels/feasible.hpp"
+#include "labels/population.hpp"
 
 namespace search {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <iterator>
 
-#include "model.hpp"
+#include "../model/model.hpp"
 
 namespace search {
 

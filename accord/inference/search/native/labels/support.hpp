@@ -3,7 +3,7 @@
 // The allowed combinations are numbered, and every state of every node has a bit for each: whether the combination uses
 // it. The combinations that are left are those whose states are all possible.
 #pragma once
-#include "model.hpp"
+#include "../model/model.hpp"
 
 namespace search {
 

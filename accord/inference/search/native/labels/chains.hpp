@@ -5,7 +5,7 @@
 #pragma once
 #include <map>
 
-#include "model.hpp"
+#include "../model/model.hpp"
 
 namespace search {
 

@@ -10,7 +10,7 @@
 #pragma once
 #include <memory>
 
-#include "elimination.hpp"
+#include "../elimination/elimination.hpp"
 #include "trws.hpp"
 
 namespace search {

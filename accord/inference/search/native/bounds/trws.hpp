@@ -7,7 +7,7 @@
 // 1 / max(those with a node ahead, those with one behind) of total_v. The best value of each part, taken on its own, adds
 // up to a bound.
 #pragma once
-#include "model.hpp"
+#include "../model/model.hpp"
 
 namespace search {
 

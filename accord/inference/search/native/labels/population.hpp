@@ -3,7 +3,7 @@
 // Searches may pass through forbidden combinations, so these have a lower penalty here, which rises while nothing allowed is
 // found.
 #pragma once
-#include "elimination.hpp"
+#include "../elimination/elimination.hpp"
 #include "labelling.hpp"
 
 namespace search {

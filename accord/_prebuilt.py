@@ -32,8 +32,10 @@ MANIFEST = "manifest.json"  # by library: the fingerprint of its sources, and a 
 def fingerprint_sources(folder: Path) -> str:
     """A checksum of the sources of a library and of how they are compiled."""
     digest = hashlib.sha256(" ".join(WHEEL_FLAGS).encode())
-    for path in sorted({*folder.rglob("*.[ch]pp"), *SHARED.glob("*.hpp")}):
-        digest.update(f"\0{path.name}\0".encode() + path.read_bytes())
+    files = {path.name: path for path in SHARED.glob("*.hpp")}
+    files |= {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.[ch]pp")}
+    for name, path in sorted(files.items()):
+        digest.update(f"\0{name}\0".encode() + path.read_bytes())
     return digest.hexdigest()
 
 

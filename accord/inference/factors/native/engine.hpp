@@ -85,7 +85,7 @@ template <class R, bool MAX> struct Engine {
             state.cavity(graph.first(f) + i, scratch.cavity[i]);
             span += exponentiate<R, MAX>(scratch.cavity[i], scratch.size[i], span > R(0));
         }
-        contract<R, MAX>(tables.table(f), order, scratch);
+        contract<R, MAX>(tables.table(f), order, is_turned(graph, f), scratch);
         for (int i = 0; i < order; ++i)
             if (!finish(f, i, span < SAFE_SPAN<R>)) return false;
         return true;
@@ -111,7 +111,7 @@ template <class R, bool MAX> struct Engine {
                 state.cavity(graph.first(f) + j, scratch.cavity[j]);
                 span += exponentiate<R, MAX>(scratch.cavity[j], scratch.size[j], span > R(0));
             }
-        contract_one(tables.table(f), i, order);
+        contract_one(tables.table(f), i, order, is_turned(graph, f));
         return finish(f, i, span < SAFE_SPAN<R>);
     }
 
@@ -135,17 +135,20 @@ template <class R, bool MAX> struct Engine {
         }
         return now;
     }
-    void contract_one(const R* table, int i, int order) {
+    void contract_one(const R* table, int i, int order, bool turned) {
         constexpr int W = WIDTH<R>;
         R* room = scratch.weights.get();
         int64_t rows, cols;
         const int size = scratch.size[i];
-        const R *before = outer(0, i, room, rows), *after = outer(i + 1, order, room, cols);
+        // Variables whose axes come before that of i, and after it.
+        const int here = turned ? 1 - i : i, earlier = turned ? 1 : 0, later = turned ? 0 : i + 1;
+        const R* before = outer(earlier, here ? earlier + here : earlier, room, rows);
+        const R* after = outer(later, here + 1 < order ? later + order - 1 - here : later, room, cols);
         R* m = scratch.message[i];
         for (int x = 0; x < size; x += W) store(m + x, splat(NOTHING<R, MAX>));
         for (int64_t r = 0; r < rows; ++r) {
             const R* at = table + r * size * cols;
-            if (i == order - 1) {
+            if (here == order - 1) {
                 const Lanes<R> weight = splat(before[r]);
                 for (int x = 0; x < size; x += W) store(m + x, gather_term<R, MAX>(load(m + x), load(at + x), weight));
                 continue;

@@ -113,8 +113,14 @@ template <class R> struct Scratch {
     }
 };
 
-// Unnormalised messages to all variables of a factor, from its table and the cavities.
-template <class R, bool MAX> void contract(const R* table, int order, Scratch<R>& s) {
+// Unnormalised messages to all variables of a factor, from its table and the cavities; `turned`: see is_turned.
+template <class R, bool MAX> void contract(const R* table, int order, bool turned, Scratch<R>& s) {
+    if (order == 2) {
+        const int first = turned, last = 1 - first;
+        multiply<R, MAX>(table, s.size[first], s.size[last], s.cavity[first], s.cavity[last], s.message[last],
+                         s.message[first]);
+        return;
+    }
     if (order > 1) {
         // weight[i]: products of the first i cavities.
         s.weight[1] = s.cavity[0];

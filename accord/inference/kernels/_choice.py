@@ -42,6 +42,6 @@ def choose_kernel(backend: str, problem: Problem) -> tuple[str, Kernel]:
 def _fastest(problem: Problem, in_order: bool) -> str:
     if in_order:
         fits = ordered.unfit(problem.detached()) is None and ordered.unavailable() is None
-        return "native" if fits else "reference"
+        return "native" if fits and not ordered.is_slow(problem) else "reference"
     name, candidate = ("triton", triton) if problem.node.is_cuda else ("native", cpu)
     return name if candidate.unfit(problem) is None and candidate.unavailable() is None else "reference"

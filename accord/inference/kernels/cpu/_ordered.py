@@ -9,6 +9,8 @@ from accord.inference.factors._interface import FactorProblem
 from accord.inference.kernels._interface import Problem, Solution
 from accord.inference.kernels.reference import solve as solve_in_torch
 
+MANY_LINKS = 200  # of an arc's source on average; with more, the reference's rounds of many messages are faster
+
 
 def unfit(problem: Problem) -> str | None:
     """Why the kernel cannot take this problem, or None."""
@@ -18,6 +20,14 @@ def unfit(problem: Problem) -> str | None:
 def unavailable() -> str | None:
     """Why the compiled kernel is not available on this machine, or None. Compiles it at the first call."""
     return _native.unavailable()
+
+
+def is_slow(problem: Problem) -> bool:
+    """Whether the reference is faster: by residuals, each message to a node changes the bounds of all that leave it."""
+    if problem.schedule != "residual" or not problem.arcs.num_edges:
+        return False
+    degrees = torch.bincount(problem.arcs.edge_index.flatten()).double()
+    return float(degrees.square().sum() / degrees.sum()) > MANY_LINKS
 
 
 def needed_bytes(problem: Problem) -> int:

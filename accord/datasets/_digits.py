@@ -165,7 +165,9 @@ def _draw_graphs(
     graphs = []
     for start in range(0, count, SAMPLING_BLOCK_GRAPHS):
         chunk = shapes[start : start + SAMPLING_BLOCK_GRAPHS]
-        labels = sample_exact(truth.field(Batch.from_data_list(chunk)), 1, generator=generator)[0]
+        # Plain torch: the same seed must give the same set with and without a compiler.
+        field = truth.field(Batch.from_data_list(chunk))
+        labels = sample_exact(field, 1, generator=generator, backend="reference")[0]
         chosen = _choose_images(labels.numpy(), pool, random)
         x = torch.from_numpy(_degrade(images[chosen], options, random))
         sizes = [int(shape.num_nodes) for shape in chunk]

@@ -83,7 +83,7 @@ def start_labels(field: FactorField, num_samples: int, generator: torch.Generato
         return torch.rand(size, dtype=torch.float64, device=device, generator=generator).to(field.node.device)
 
     try:
-        drawn = draw_labels(field, lambda given: draw(given, generator), uniform, num_samples, MAX_TABLE, where)
+        drawn = draw_labels(field, lambda given: draw(given, generator), uniform, num_samples, MAX_TABLE, True, where)
     except TooLargeError:
         return labels
     return drawn.reshape(shape)

@@ -1,6 +1,7 @@
 """Labellings drawn from a field: exactly where elimination is feasible, by Gibbs sampling on any graph."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -23,6 +24,7 @@ def sample_exact(
     num_samples: int = 1,
     generator: torch.Generator | None = None,
     max_table: int = MAX_TABLE,
+    backend: Literal["auto", "reference"] = "auto",
 ) -> Tensor:
     """Independent labellings from the joint distribution: [num_samples, *replicas, nodes].
 
@@ -37,6 +39,8 @@ def sample_exact(
         num_samples: how many labellings.
         generator: source of randomness; None means torch's default.
         max_table: see `eliminate_beliefs`.
+        backend: "auto" uses the compiled kernel where there is one; "reference" (plain torch) draws the same samples
+            from the same generator on every machine.
 
     Raises:
         InfeasibleError: a graph has no labelling without forbidden states or pairs.
@@ -44,6 +48,8 @@ def sample_exact(
     """
     where = "sample_exact"
     _check_count(num_samples, "num_samples", 1, where)
+    if backend not in ("auto", "reference"):
+        raise OptionError(f"{where}: backend {backend!r} is unknown. Choose 'auto' or 'reference'.")
     if isinstance(field, ChainField):
         return sample_chains(field, num_samples, generator, where)
 
@@ -52,7 +58,9 @@ def sample_exact(
         return torch.rand(shape, dtype=torch.float64, device=device, generator=generator).to(field.node.device)
 
     with torch.no_grad():
-        labels = draw_labels(field, lambda given: draw(given, generator), uniform, num_samples, max_table, where)
+        labels = draw_labels(
+            field, lambda given: draw(given, generator), uniform, num_samples, max_table, backend == "auto", where
+        )
     return labels.reshape(num_samples, *field.replicas, field.num_nodes)
 
 

@@ -90,6 +90,7 @@ def draw_labels(
     uniform: Callable[[tuple[int, ...]], Tensor],
     num_samples: int,
     max_table: int,
+    compiled: bool,
     where: str,
 ) -> Tensor:
     """Independent labellings [num_samples, R, nodes], each node drawn given those around it, from the roots outwards.
@@ -100,11 +101,12 @@ def draw_labels(
         uniform: random numbers of a shape, for the kernel, which draws itself.
         num_samples: how many.
         max_table: see `eliminate_beliefs`.
+        compiled: whether the kernel may be used.
         where: the function that was called.
     """
-    flat, limits = _prepared(field, max_table, where)
+    flat, limits = _prepared(field, max_table, where, wide=compiled)
     named = bool(field.replicas)
-    if _runs_compiled(flat):
+    if compiled and _runs_compiled(flat):
         numbers = uniform((len(flat.unary), flat.num_nodes, num_samples))
         sampled, totals = _native.sample(flat, numbers, limits)
         check_feasible(totals, named, where)
@@ -120,8 +122,10 @@ def draw_labels(
     return buckets.backtrack(tables, draw, num_samples)[..., : flat.num_own]
 
 
-def _prepared(field: PairwiseField | FactorField, max_table: int, where: str) -> tuple[FlatField, Limits]:
-    """The field as arrays in the precision of sums, and the limits."""
+def _prepared(
+    field: PairwiseField | FactorField, max_table: int, where: str, wide: bool = True
+) -> tuple[FlatField, Limits]:
+    """The field as arrays, in the precision of sums if `wide`, and the limits."""
     if not isinstance(field, (PairwiseField, FactorField)):
         raise InputTypeError(
             f"{where}: got a {type(field).__name__}, not a PairwiseField or FactorField. Build one first."
@@ -129,8 +133,8 @@ def _prepared(field: PairwiseField | FactorField, max_table: int, where: str) ->
     limits = check_limits(max_table, MAX_TABLES, where)
     field.check_changes(where)
     flat = flatten(field)
-    wide = sum_dtype(flat.unary.device)
-    return replace(flat, unary=flat.unary.to(wide), tables=flat.tables.to(wide)), limits
+    dtype = sum_dtype(flat.unary.device) if wide else flat.unary.dtype
+    return replace(flat, unary=flat.unary.to(dtype), tables=flat.tables.to(dtype)), limits
 
 
 def _runs_compiled(flat: FlatField) -> bool:

@@ -21,6 +21,22 @@ def missing() -> str | None:
     return pgmax_missing("cpu")
 
 
+def _by_shape(field: FactorField) -> dict[tuple[int, ...], tuple[list[list[int]], list[np.ndarray]]]:
+    """Scopes and flat tables of all factors by shape; PGMax takes a set of variables only once."""
+    tables: dict[tuple[int, ...], torch.Tensor] = {}
+    for block in table_blocks(field):
+        for scope, number in zip(block.scope, block.table.tolist(), strict=True):
+            order = scope.argsort()
+            key, table = tuple(scope[order].tolist()), block.tables[number].permute(*order.tolist())
+            tables[key] = tables[key] + table if key in tables else table
+    shapes: dict[tuple[int, ...], tuple[list[list[int]], list[np.ndarray]]] = {}
+    for scope, table in tables.items():
+        scopes, values = shapes.setdefault(tuple(table.shape), ([], []))
+        scopes.append(list(scope))
+        values.append(table.clamp(min=BARRED).flatten().numpy())
+    return shapes
+
+
 def solve(given: PairwiseField | FactorField, seconds: float) -> tuple[float, float]:
     """The best score found, and the seconds it took; compiling is not counted."""
     jax = _load_jax()
@@ -31,11 +47,12 @@ def solve(given: PairwiseField | FactorField, seconds: float) -> tuple[float, fl
     variables = vgroup.NDVarArray(num_states=counts, shape=(field.num_nodes,))
     names = variables[:]
     graph = fgraph.FactorGraph(variable_groups=variables)
-    for block in table_blocks(field):
-        configs = np.array(list(itertools.product(*(range(size) for size in block.shape))))
-        values = block.tables.flatten(-block.order)[block.table].clamp(min=BARRED).numpy()
-        scopes = [[names[variable] for variable in scope] for scope in block.scope.tolist()]
-        group = fgroup.EnumFactorGroup(variables_for_factors=scopes, factor_configs=configs, log_potentials=values)
+    for shape, (scopes, values) in _by_shape(field).items():
+        configs = np.array(list(itertools.product(*(range(size) for size in shape))))
+        variables_of = [[names[variable] for variable in scope] for scope in scopes]
+        group = fgroup.EnumFactorGroup(
+            variables_for_factors=variables_of, factor_configs=configs, log_potentials=np.stack(values)
+        )
         graph.add_factors(group)
     inference = infer.BP(graph.bp_state, temperature=0.0)
     evidence = np.where(np.arange(field.num_states) < counts[:, None], field.node.clamp(min=BARRED).numpy(), 0.0)

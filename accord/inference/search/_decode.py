@@ -29,9 +29,7 @@ def decode_factors(field: FactorField, beliefs: Tensor) -> Tensor:
     """
     model = ragged(field)
     replicas, nodes = len(beliefs), field.num_nodes
-    start = np.full((replicas, len(model.graph)), -1, dtype=np.int64)
-    start[:, :nodes] = beliefs.detach().argmax(-1).cpu().numpy()
-    found = _search(model, start.reshape(-1))
+    found = _search(model, model.whole(beliefs.detach().argmax(-1).cpu().numpy()))
     if found.infeasible.any() or (found.labels < 0).any():
         raise _failure(model, found)
     return torch.from_numpy(model.own_labels(found.labels)).reshape(replicas, nodes).to(beliefs.device)

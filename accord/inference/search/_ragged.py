@@ -107,6 +107,12 @@ class Ragged:
         own = np.arange(self.num_nodes) % max(1, len(self.graph)) < self.num_own
         return self.labels(chosen)[own]
 
+    def whole(self, labels: np.ndarray) -> np.ndarray:
+        """States of all nodes [nodes] from those of the field itself [replicas, own nodes]; -1 at added nodes."""
+        states = np.full((len(labels), len(self.graph)), -1, dtype=np.int64)
+        states[:, : self.num_own] = labels
+        return states.reshape(-1)
+
     def components(self) -> np.ndarray:
         """[nodes]: connected components, numbered by their first node."""
         import scipy.sparse as sparse  # scipy is slow to load, and most calls do not need it

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from accord._eager import eager
-from accord.errors import FieldError, InfeasibleError, InputError, InputTypeError, OptionError
+from accord.errors import FieldError, InputError, InputTypeError, OptionError
 from accord.field._changes import check_memory_holds, state_of
 from accord.field._checks import (
     broadcast_replicas,
@@ -23,6 +23,7 @@ from accord.field._checks import (
     check_potentials,
     check_state_counts,
 )
+from accord.field._clamping import clamp_node
 from accord.field._structure import Structure
 from accord.graphs._checks import (
     check_edge_index,
@@ -263,20 +264,7 @@ class PairwiseField:
         Args:
             labels: [*replicas, nodes]; -1 leaves a node free.
         """
-        where = "PairwiseField.clamp"
-        labels = check_labels(labels, self.num_nodes, self.num_states, -1, where)
-        check_same_device(where, node=self.node, labels=labels)
-        lead = broadcast_replicas(where, labels=labels.shape[:-1], field=self.replicas)
-        states = torch.arange(self.num_states, device=labels.device)
-        other = (labels[..., None] >= 0) & (labels[..., None] != states)
-        node = self.node.expand(*lead, *self.node.shape[-2:]).masked_fill(other, -torch.inf)
-        empty = (node == -torch.inf).all(-1)
-        if bool(empty.any()):
-            raise InfeasibleError(
-                f"{where}: node {int(empty.nonzero()[0, -1])} is clamped to a state that the field forbids. "
-                "Clamp it to another state or leave it free (-1)."
-            )
-        return self.with_potentials(node=node)
+        return self.with_potentials(node=clamp_node(self.node, self.replicas, labels, "PairwiseField.clamp"))
 
     def forbid(
         self, pairs: Tensor | Sequence[tuple[int, int]], edges: Tensor | None = None, symmetric: bool = True

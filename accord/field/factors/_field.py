@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from accord._eager import eager
-from accord.errors import FieldError, GraphError, InfeasibleError, InputError, InputTypeError
+from accord.errors import FieldError, GraphError, InputError, InputTypeError
 from accord.field._changes import check_memory_holds, state_of
 from accord.field._checks import (
     broadcast_replicas,
@@ -17,6 +17,7 @@ from accord.field._checks import (
     check_state_counts,
     check_values,
 )
+from accord.field._clamping import clamp_node
 from accord.field._field import sum_dtype
 from accord.field.factors._groups import AutomatonFactors, FactorGroup, TableFactors
 from accord.graphs._checks import check_graph_vector, check_same_device
@@ -218,17 +219,4 @@ class FactorField:
         Args:
             labels: [*replicas, nodes]; -1 leaves a variable free.
         """
-        where = "FactorField.clamp"
-        labels = check_labels(labels, self.num_nodes, self.num_states, -1, where)
-        check_same_device(where, node=self.node, labels=labels)
-        lead = broadcast_replicas(where, labels=labels.shape[:-1], field=self.replicas)
-        states = torch.arange(self.num_states, device=labels.device)
-        other = (labels[..., None] >= 0) & (labels[..., None] != states)
-        node = self.node.expand(*lead, *self.node.shape[-2:]).masked_fill(other, -torch.inf)
-        empty = (node == -torch.inf).all(-1)
-        if bool(empty.any()):
-            raise InfeasibleError(
-                f"{where}: variable {int(empty.nonzero()[0, -1])} is clamped to a state that the field forbids, or "
-                "that it does not have. Clamp it to another state or leave it free (-1)."
-            )
-        return self.with_potentials(node=node)
+        return self.with_potentials(node=clamp_node(self.node, self.replicas, labels, "FactorField.clamp"))

@@ -13,8 +13,24 @@ from accord.graphs._checks import check_integer, check_same_device, check_tensor
 MAX_ORDER = 60  # variables of a table: torch tensors have at most 64 axes
 
 
+class _Scoped:
+    """Factors of one order."""
+
+    scope: Tensor  # [factors, order]
+
+    @property
+    def num_factors(self) -> int:
+        """How many factors."""
+        return int(self.scope.shape[0])
+
+    @property
+    def order(self) -> int:
+        """How many variables each factor has."""
+        return int(self.scope.shape[1])
+
+
 @dataclass(frozen=True, eq=False)
-class TableFactors:
+class TableFactors(_Scoped):
     """Factors that hold a log-potential for each combination of states of their variables.
 
     Axis i of a table belongs to variable `scope[:, i]`. It may be longer than that variable has states; entries beyond
@@ -71,16 +87,6 @@ class TableFactors:
         object.__setattr__(self, "table", table)
 
     @property
-    def num_factors(self) -> int:
-        """How many factors."""
-        return int(self.scope.shape[0])
-
-    @property
-    def order(self) -> int:
-        """How many variables each factor has."""
-        return int(self.scope.shape[1])
-
-    @property
     def num_tables(self) -> int:
         """How many tables are stored."""
         return int(self.tables.shape[-self.order - 1])
@@ -124,7 +130,7 @@ class TableFactors:
 
 
 @dataclass(frozen=True, eq=False)
-class AutomatonFactors:
+class AutomatonFactors(_Scoped):
     """Factors that read the states of their variables in order, and score the state in which an automaton ends.
 
     The automaton starts in state 0; label x of the next variable takes it from state q to `transitions[q, x]`, where -1
@@ -168,16 +174,6 @@ class AutomatonFactors:
         check_values("final", final, where)
         object.__setattr__(self, "transitions", transitions)
         object.__setattr__(self, "final", final)
-
-    @property
-    def num_factors(self) -> int:
-        """How many factors."""
-        return int(self.scope.shape[0])
-
-    @property
-    def order(self) -> int:
-        """How many variables each factor has."""
-        return int(self.scope.shape[1])
 
     @property
     def shape(self) -> torch.Size:

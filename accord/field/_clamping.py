@@ -27,7 +27,7 @@ def clamp_node(node: Tensor, replicas: torch.Size, labels: Tensor, where: str) -
     empty = (clamped == -torch.inf).all(-1)
     if bool(empty.any()):
         raise InfeasibleError(
-            f"{where}: node {int(empty.nonzero()[0, -1])} is clamped to a state that the field forbids or it does "
-            "not have. Clamp it to another state or leave it free (-1)."
+            f"{where}: node {int(empty.nonzero()[0, -1])} is clamped to a state that the field forbids or that "
+            "it does not have. Clamp it to another state or leave it free (-1)."
         )
     return clamped

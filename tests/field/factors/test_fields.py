@@ -86,7 +86,7 @@ def test_ragged_fields_keep_tables_as_they_are():
     assert float(field.score(torch.tensor([2, 4, 0]))[0]) == -torch.inf  # a state that node 0 does not have
     clamped = field.clamp(torch.tensor([-1, 3, -1]))
     assert type(clamped) is type(field) and clamped.num_edges == 2
-    with pytest.raises(InfeasibleError, match="forbids or it does not have"):
+    with pytest.raises(InfeasibleError, match="forbids or that it does not have"):
         field.clamp(torch.tensor([4, -1, -1]))
 
 

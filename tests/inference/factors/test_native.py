@@ -194,7 +194,7 @@ def test_schedules_are_exact_on_trees(schedule, field, semiring):
     assert beliefs.backend == "native" and bool(beliefs.converged.all())
     assert_close(beliefs.node.nan_to_num(neginf=-1e3), node.nan_to_num(neginf=-1e3), rtol=0, atol=1e-9)
     if schedule == "sequential" and field.num_factors:
-        assert int(beliefs.sweeps.max()) <= 2
+        assert int(beliefs.sweeps.max()) <= 3  # rounding may take a third to confirm
 
 
 @pytest.mark.parametrize("schedule", ORDERED)

@@ -60,7 +60,8 @@ def compile_kernels(compiler, levels, folder):
         main, level = job
         path = folder / prebuilt.library_name(main.stem, level)
         begun = time.monotonic()
-        subprocess.run([*compiler, *prebuilt.WHEEL_FLAGS, *tuning(level), str(main), "-o", str(path)], check=True)
+        flags = [*prebuilt.WHEEL_FLAGS, *tuning(level), f"-I{main.parent}", f"-I{prebuilt.SHARED}"]
+        subprocess.run([*compiler, *flags, str(main), "-o", str(path)], check=True)
         print(f"compiled {path.name} in {time.monotonic() - begun:.0f} s", flush=True)
         return prebuilt.checksum(path)
 

@@ -30,7 +30,13 @@ class Propagation:
 
     Args:
         field: the graphs, and the potentials that are used where a call gives none.
-        semiring, damping, edge_appearance, max_sweeps, tolerance, backend, schedule: as for `propagate`.
+        semiring: as for `propagate`, like all that follow.
+        damping: weight of the old messages.
+        edge_appearance: weight of each edge in tree-reweighted propagation.
+        max_sweeps: when to stop.
+        tolerance: change of messages at which a graph has converged.
+        backend: which kernel passes the messages.
+        schedule: the order in which messages are sent.
     """
 
     def __init__(

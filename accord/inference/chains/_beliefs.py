@@ -10,6 +10,7 @@ from torch import Tensor
 from accord._eager import eager
 from accord.errors import FieldError, InfeasibleError, InputTypeError
 from accord.field import ChainField
+from accord.inference._direct import Direct
 from accord.inference._options import Semiring
 from accord.inference._semiring import REDUCE
 from accord.inference.chains import _native, _partition, _reference
@@ -18,7 +19,7 @@ from accord.inference.chains._problem import ChainProblem, as_problem
 
 
 @dataclass(frozen=True, eq=False)
-class ChainBeliefs:
+class ChainBeliefs(Direct):
     """Beliefs of chains without approximation; those of positions and steps are computed when first used."""
 
     field: ChainField
@@ -32,21 +33,6 @@ class ChainBeliefs:
     def backend(self) -> str:
         """What passed the messages: "native" or "reference"."""
         return "reference" if self.forward is None else "native"
-
-    @property
-    def converged(self) -> Tensor:
-        """All true: nothing is iterated."""
-        return torch.ones_like(self.log_partition, dtype=torch.bool)
-
-    @property
-    def sweeps(self) -> Tensor:
-        """All zero."""
-        return torch.zeros_like(self.log_partition, dtype=torch.long)
-
-    @property
-    def residual(self) -> Tensor:
-        """All zero."""
-        return torch.zeros_like(self.log_partition)
 
     @cached_property
     def node(self) -> Tensor:

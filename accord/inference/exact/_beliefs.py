@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from accord.field import PairwiseField
 from accord.field.factors import FactorField, RaggedField
+from accord.inference._direct import Direct
 
 
 @dataclass(frozen=True, eq=False)
-class ExactBeliefs:
+class ExactBeliefs(Direct):
     """Beliefs without approximation, with the same attributes as those of `propagate`."""
 
     field: PairwiseField | FactorField
@@ -35,21 +35,6 @@ class ExactBeliefs:
         if isinstance(self.field, RaggedField):
             return self.field.by_edge([group for group in self.factors if group is not None])
         raise AttributeError("these beliefs are of a field with factors; their tables are in `factors`")
-
-    @property
-    def converged(self) -> Tensor:
-        """All true: nothing is iterated."""
-        return torch.ones_like(self.log_partition, dtype=torch.bool)
-
-    @property
-    def sweeps(self) -> Tensor:
-        """All zero."""
-        return torch.zeros_like(self.log_partition, dtype=torch.long)
-
-    @property
-    def residual(self) -> Tensor:
-        """All zero."""
-        return torch.zeros_like(self.log_partition)
 
     def decode(self) -> Tensor:
         """A labelling [*replicas, nodes] with the highest joint score."""

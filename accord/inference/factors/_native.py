@@ -29,6 +29,7 @@ MAX_NUMBERED = 2**31 - 1  # slots, factors and variables are numbered in 32 bits
 SOLVED, OUT_OF_MEMORY, NO_THREADS, OUT_OF_RANGE = range(4)  # what the kernel returns, as in native/factors.cpp
 # Estimated work, table entries x sweeps, below which starting a thread (50 us) takes longer than it saves.
 ONE_THREAD_WORK = 2_000_000
+MANY_STATES, LANES = 8, 16  # as in native/plan.hpp; the widest vectors have 16 numbers
 MISPLACED = (
     "propagate: factors name variables, graphs or tables that do not exist. The field's tensors were changed after it "
     "was built: build a new field."
@@ -93,11 +94,14 @@ def needed_bytes(problem: FactorProblem) -> int:
     replicas, states = flat.unary.shape
     slots = flat.scope.numel() + sum(rule.scope.numel() for rule in flat.rules)
     rules = sum(rule.scope.numel() * rule.transitions.shape[1] for rule in flat.rules)
-    messages = int(flat.states[flat.scope].sum()) + rules
+    lengths = flat.states[flat.scope]
+    messages = int(lengths.sum()) + rules
+    # The kernel's own copies of long messages are padded to whole vectors.
+    stored = int(torch.where(lengths > MANY_STATES, -(-lengths // LANES) * LANES, lengths).sum()) + rules
     entries = flat.tables.shape[1] if problem.appearance is None else _all_entries(problem)
     each = flat.unary.element_size()
     kept = 2 if problem.schedule == "residual" else 1  # pending messages
-    own = (entries + kept * messages) * each + 12 * states + 40 * slots
+    own = (entries + kept * stored) * each + 12 * states + 40 * slots
     return int(own + replicas * (messages + states) * each)
 
 

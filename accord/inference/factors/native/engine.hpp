@@ -17,8 +17,22 @@ template <class R> R change(const R* old, const R* now, int count) {
 
 // Mix an old message into a new one, and normalise.
 template <class R> void damp(const R* old, R* now, int count, double damping, bool best) {
-    for (int x = 0; x < count; ++x) now[x] = R(damping) * old[x] + R(1 - damping) * now[x];
-    normalise(now, count, best);
+    constexpr int W = WIDTH<R>;
+    const R share = R(damping), rest = R(1 - damping);
+    Lanes<R> most = splat(-INF<R>), sum{};
+    each_vector<R>(count, [&](int x, auto inside) {
+        const Lanes<R> mixed = share * load_first(old + x, count - x) + rest * load_first(now + x, count - x);
+        store_first<R>(now + x, mixed, count - x);
+        most = larger<R>(most, keep<R>(mixed, inside, -INF<R>));
+    });
+    R level = fold<R, true>(most);
+    if (!best) {
+        each_vector<R>(count, [&](int x, auto inside) {
+            sum += keep<R>(exp<R>(load_first(now + x, count - x) - level), inside, R(0));
+        });
+        level += R(std::log(fold<R, false>(sum)));
+    }
+    for (int x = 0; x < count; x += W) store_first<R>(now + x, load_first(now + x, count - x) - level, count - x);
 }
 
 template <class R, bool MAX> struct Engine {
@@ -85,7 +99,7 @@ template <class R, bool MAX> struct Engine {
             state.cavity(graph.first(f) + i, scratch.cavity[i]);
             span += exponentiate<R, MAX>(scratch.cavity[i], scratch.size[i], span > R(0));
         }
-        contract<R, MAX>(tables.table(f), order, is_turned(graph, f), scratch);
+        contract<R, MAX>(tables.table(f), order, graph.turned[f], scratch);
         for (int i = 0; i < order; ++i)
             if (!finish(f, i, span < SAFE_SPAN<R>)) return false;
         return true;
@@ -111,7 +125,7 @@ template <class R, bool MAX> struct Engine {
                 state.cavity(graph.first(f) + j, scratch.cavity[j]);
                 span += exponentiate<R, MAX>(scratch.cavity[j], scratch.size[j], span > R(0));
             }
-        contract_one(tables.table(f), i, order, is_turned(graph, f));
+        contract_one(tables.table(f), i, order, graph.turned[f]);
         return finish(f, i, span < SAFE_SPAN<R>);
     }
 

@@ -1,4 +1,4 @@
-// All messages of several factors of the same shape, one factor in each lane.
+// All messages of several factors of the same shape, one factor in each lane. See Way in plan.hpp.
 #pragma once
 #include "engine.hpp"
 #include "plan.hpp"
@@ -35,6 +35,7 @@ void multiply_some(const R* table, int cols, const R* weights, const R* cavity, 
 #pragma GCC unroll 8
         for (int i = 0; i < ROWS; ++i) {
             const int64_t at = int64_t(i) * cols + c;
+            if (!SHARED) __builtin_prefetch(table + (at + ROWS * cols) * W, 0, 2);
             const Lanes<R> value = SHARED ? splat(table[at]) : load(table + at * W);
             total = gather_term<R, MAX>(total, value, weight[i]);
             sum[i] = gather_term<R, MAX>(sum[i], value, other);
@@ -74,7 +75,9 @@ template <class R, bool MAX> struct LaneEngine {
     const Graph& graph;
     Engine<R, MAX>& engine;  // for factors that would underflow
     Buffer<R> numbers, weights, rows;
+    Buffer<R> numbers_of_rows, barred_rows;  // old messages, and cavities with -inf, where messages do not alternate
     std::vector<R*> cavity, message, weight, old;
+    std::vector<R*> row;  // [order, W]: messages that do not alternate
     std::vector<int> size;
     int64_t stuck = -1;
 
@@ -82,7 +85,7 @@ template <class R, bool MAX> struct LaneEngine {
         : state(state), plan(plan), graph(state.graph), engine(engine) {
         int64_t order = 1, states = 1, products = 1;
         for (const Block& b : plan.blocks) {
-            if (b.single) continue;
+            if (!is_side_by_side(b.way)) continue;
             const int64_t first = graph.first(plan.order[b.first]), end = graph.first(plan.order[b.first] + 1);
             int64_t all = 0, product = 1, sum = 0;
             for (int64_t s = first; s < end; ++s) {
@@ -91,29 +94,41 @@ template <class R, bool MAX> struct LaneEngine {
             }
             order = std::max(order, end - first), states = std::max(states, all), products = std::max(products, sum);
         }
+        for (Buffer<R>* buffer : {&numbers_of_rows, &barred_rows}) buffer->reserve((states + W) * W);
         numbers.reserve(2 * states * W), weights.reserve(products * W), rows.reserve(2 * products * W);
         cavity.resize(order), message.resize(order), weight.resize(order + 1), old.resize(order), size.resize(order);
+        row.resize(order * W);
     }
 
+    // Room for the cavities and messages of a block, axis by axis. Returns the number of axes.
+    int shape(const Block& b) {
+        const int32_t f = plan.order[b.first];
+        const int order = graph.order(f);
+        R* next = numbers.get();
+        for (int i = 0; i < order; ++i) {
+            size[i] = graph.axis_states(f, i);
+            cavity[i] = next, next += size[i] * W;
+            message[i] = next, next += size[i] * W;
+        }
+        return order;
+    }
     // New messages of a block's factors whose graphs are running; `report(graph, change)` is called for each.
     template <class Report> bool sweep(int64_t number, uint32_t running, const Report& report) {
         const Block& b = plan.blocks[number];
         const int32_t* factors = plan.order.data() + b.first;
-        const int order = graph.order(factors[0]);
-        R* next = numbers.get();
-        R* at = state.messages.get() + b.message;
+        const int order = shape(b);
+        R* at = b.way == Way::LANES ? state.messages.get() + b.message : numbers_of_rows.get();
         Lanes<R> span = load(plan.spans.get() + number * W);
         const Mask<R> sure = span == R(0);  // see `prepare`
         for (int i = 0; i < order; ++i) {
-            size[i] = graph.states(graph.first(factors[0]) + i);
-            cavity[i] = next, next += size[i] * W;
-            message[i] = next, next += size[i] * W;
             old[i] = at, at += size[i] * W;
-            span += load_cavity(b, factors, i);
+            if (b.way == Way::LANES) load_alternating(b, factors, i);
+            else load_rows(b, factors, i);
+            span += exponentiate(i);
         }
         contract(b, order);
         Lanes<R> least = splat(INF<R>);
-        for (int i = 0; i < order && !MAX; ++i)
+        for (int i = 0; i < order && !MAX && any<R>(~sure); ++i)
             for (int x = 0; x < size[i]; ++x) least = smaller<R>(least, load(message[i] + x * W));
         const Mask<R> unsafe = MAX ? Mask<R>{} : (least < SAFE_SUM<R>) & (span >= SAFE_SPAN<R>) & ~sure;
         if (!finish(order, factors, b.count, running, unsafe)) return false;
@@ -124,48 +139,23 @@ template <class R, bool MAX> struct LaneEngine {
         Lanes<R> moved{};
         for (int i = 0; i < order; ++i) {
             Lanes<R> most{}, scale = splat(R(1));
-            for (int x = 0; x < size[i]; ++x) {
-                const Lanes<R> before = load(old[i] + x * W), after = load(message[i] + x * W);
+            R* const to = old[i];
+            const R* const now = message[i];
+            for (int x = 0, count = size[i]; x < count; ++x) {
+                const Lanes<R> before = load(to + x * W), after = load(now + x * W);
                 most = larger<R>(most, before == after ? Lanes<R>{} : magnitude<R>(after - before));
                 scale = larger<R>(scale, after == -INF<R> ? Lanes<R>{} : magnitude<R>(after));
-                store(old[i] + x * W, active ? after : before);
+                store(to + x * W, active ? after : before);
             }
             moved = larger<R>(moved, most / scale);
         }
+        for (int i = 0; i < order && b.way == Way::WIDE; ++i) store_rows(b, i, running);
         for (int l = 0; l < b.count; ++l)
             if (running >> l & 1) report(plan.graph_of[factors[l]], moved[l]);
         return true;
     }
 
-  private:
-    // cavity[i] <- exp(cavity - largest); returns the largest minus the smallest finite one. In logs: unchanged, 0.
-    Lanes<R> load_cavity(const Block& b, const int32_t* factors, int i) {
-        int64_t begin[W];
-        for (int l = 0; l < W; ++l)
-            begin[l] = state.a.at[graph.variable(graph.first(factors[l < b.count ? l : 0]) + i)];
-        const double* totals = state.totals.get();
-        Lanes<R> best = splat(-INF<R>), worst = splat(INF<R>);
-        for (int x = 0; x < size[i]; ++x) {
-            const R* own = old[i] + x * W;
-            R* to = cavity[i] + x * W;
-            if (!state.barred)
-                for (int l = 0; l < W; ++l) to[l] = R(totals[begin[l] + x] - double(own[l]));
-            else
-                for (int l = 0; l < W; ++l) {
-                    const bool off = own[l] == -INF<R>;
-                    const bool out = state.infinities.get()[begin[l] + x] - off > 0;
-                    to[l] = out ? -INF<R> : R(totals[begin[l] + x] - double(off ? R(0) : own[l]));
-                }
-            const Lanes<R> values = load(to);
-            best = larger<R>(best, values);
-            worst = smaller<R>(worst, values == -INF<R> ? splat(INF<R>) : values);
-        }
-        if (MAX) return Lanes<R>{};
-        const Mask<R> none = best == -INF<R>;
-        best = none ? Lanes<R>{} : best, worst = none ? Lanes<R>{} : worst;
-        for (int x = 0; x < size[i]; ++x) store(cavity[i] + x * W, exp<R>(load(cavity[i] + x * W) - best));
-        return best - worst;
-    }
+    // Unnormalised messages along all axes, from the block's tables and the cavities.
     void contract(const Block& b, int order) {
         const R* table = plan.tables.get() + b.table;
         if (order == 1) {
@@ -193,24 +183,96 @@ template <class R, bool MAX> struct LaneEngine {
             if (i > 1) length /= size[i - 1];
         }
     }
+
+  private:
+    // Cavities of an axis, in logs, where messages alternate.
+    void load_alternating(const Block& b, const int32_t* factors, int i) {
+        int64_t begin[W];
+        for (int l = 0; l < W; ++l)
+            begin[l] = state.a.at[graph.variable(graph.axis_slot(factors[l < b.count ? l : 0], i))];
+        const double* totals = state.totals.get();
+        for (int x = 0; x < size[i]; ++x) {
+            const R* own = old[i] + x * W;
+            R* to = cavity[i] + x * W;
+            if (!state.barred)
+                for (int l = 0; l < W; ++l) to[l] = R(totals[begin[l] + x] - double(own[l]));
+            else
+                for (int l = 0; l < W; ++l) {
+                    const bool off = own[l] == -INF<R>;
+                    const bool out = state.infinities.get()[begin[l] + x] - off > 0;
+                    to[l] = out ? -INF<R> : R(totals[begin[l] + x] - double(off ? R(0) : own[l]));
+                }
+        }
+    }
+    // The same where each message is a row: old messages and cavities are transposed. Empty lanes repeat the first one.
+    void load_rows(const Block& b, const int32_t* factors, int i) {
+        const double* sum[W];
+        R** const own = row.data() + i * W;
+        for (int l = 0; l < W; ++l) {
+            const int64_t slot = graph.axis_slot(factors[l < b.count ? l : 0], i);
+            sum[l] = state.totals.get() + state.a.at[graph.variable(slot)], own[l] = state.message(slot);
+            fetch(sum[l], size[i]);
+            if (state.barred) state.cavity(slot, barred_rows.get() + l * padded<R>(size[i]));
+        }
+        const auto turn = [&](R* to, int x, const auto& row) {
+            Lanes<R> tile[W];
+            for (int l = 0; l < W; ++l) tile[l] = row(l);
+            transpose<R, W>(tile);
+            const int count = std::min(W, size[i] - x);
+            for (int k = 0; k < count; ++k) store(to + (x + k) * W, tile[k]);
+        };
+        for (int x = 0; x < size[i]; x += W) {
+            turn(old[i], x, [&](int l) { return load(own[l] + x); });
+            if (state.barred) turn(cavity[i], x, [&](int l) { return load(barred_rows.get() + l * padded<R>(size[i]) + x); });
+            else turn(cavity[i], x, [&](int l) { return subtract<R>(sum[l] + x, own[l] + x); });
+        }
+    }
+    void store_rows(const Block& b, int i, uint32_t running) const {
+        R* const* const to = row.data() + i * W;
+        const R* const from = old[i];
+        for (int x = 0; x < size[i]; x += W) {
+            Lanes<R> tile[W];
+            for (int k = 0; k < W; ++k) tile[k] = x + k < size[i] ? load(from + (x + k) * W) : Lanes<R>{};
+            transpose<R, W>(tile);
+            for (int l = 0; l < b.count; ++l)
+                if (running >> l & 1) store(to[l] + x, tile[l]);
+        }
+    }
+    // cavity[i] <- exp(cavity - largest); returns the largest minus the smallest finite one. In logs: unchanged, 0.
+    Lanes<R> exponentiate(int i) {
+        if (MAX) return Lanes<R>{};
+        Lanes<R> best = splat(-INF<R>), worst = splat(INF<R>);
+        R* const numbers = cavity[i];
+        const int count = size[i];
+        for (int x = 0; x < count; ++x) {
+            const Lanes<R> values = load(numbers + x * W);
+            best = larger<R>(best, values);
+            worst = smaller<R>(worst, values == -INF<R> ? splat(INF<R>) : values);
+        }
+        const Mask<R> none = best == -INF<R>;
+        best = none ? Lanes<R>{} : best, worst = none ? Lanes<R>{} : worst;
+        for (int x = 0; x < count; ++x) store(numbers + x * W, exp<R>(load(numbers + x * W) - best));
+        return best - worst;
+    }
     bool finish(int order, const int32_t* factors, int count, uint32_t running, Mask<R> unsafe) {
         for (int i = 0; i < order; ++i) {
             Lanes<R> level = splat(NOTHING<R, MAX>);
+            R* const m = message[i];
             for (int x = 0; x < size[i]; ++x) {
-                const Lanes<R> value = load(message[i] + x * W);
+                const Lanes<R> value = load(m + x * W);
                 level = MAX ? larger<R>(level, value) : level + value;
             }
             const Mask<R> empty = (level == NOTHING<R, MAX>) & ~unsafe & lanes_of<R>(running);
             if (any<R>(empty))
                 for (int l = 0; l < count; ++l)
                     if (empty[l]) {
-                        stuck = graph.first(factors[l]) + i;
+                        stuck = graph.axis_slot(factors[l], i);
                         return false;
                     }
             const Lanes<R> shift = MAX ? level : log(level);
-            for (int x = 0; x < size[i]; ++x) {
-                const Lanes<R> value = load(message[i] + x * W);
-                store(message[i] + x * W, (MAX ? value : log_or_barred<R>(value)) - shift);
+            for (int x = 0, end = size[i]; x < end; ++x) {
+                const Lanes<R> value = load(m + x * W);
+                store(m + x * W, (MAX ? value : log_or_barred<R>(value)) - shift);
             }
         }
         return true;
@@ -220,11 +282,12 @@ template <class R, bool MAX> struct LaneEngine {
             if (!unsafe[l]) continue;
             engine.scratch.shape(graph, factors[l]);
             for (int i = 0; i < order; ++i) {
-                if (!engine.finish_in_logs(factors[l], i)) {
+                const int variable = int(graph.axis_slot(factors[l], i) - graph.first(factors[l]));
+                if (!engine.finish_in_logs(factors[l], variable)) {
                     stuck = engine.stuck;
                     return false;
                 }
-                for (int x = 0; x < size[i]; ++x) message[i][x * W + l] = engine.scratch.message[i][x];
+                for (int x = 0; x < size[i]; ++x) message[i][x * W + l] = engine.scratch.message[variable][x];
             }
         }
         return true;

@@ -39,6 +39,7 @@ struct Graph {
     std::vector<int32_t> into;        // slots at a variable: into[into_at[v]] to into[into_at[v + 1]]
     std::vector<int32_t> group_of;    // [factors - tabled]: which group of rules a factor belongs to
     std::vector<int64_t> group_at;    // [groups + 1]: the first factor of each group
+    std::vector<uint8_t> turned;      // [factors]: whether a table of pairs is stored with its axes exchanged
 
     explicit Graph(const Arguments& a) : a(a), slots(a.scope_at[a.factors]) {
         factor_of.resize(slots), message_at.resize(slots + 1), into_at.assign(a.nodes + 1, 0), into.resize(slots);
@@ -51,6 +52,9 @@ struct Graph {
         for (int64_t v = 0; v < a.nodes; ++v) into_at[v + 1] += into_at[v];
         std::vector<int64_t> next(into_at.begin(), into_at.end() - 1);
         for (int64_t s = 0; s < slots; ++s) into[next[a.scope[s]]++] = int32_t(s);
+        // Vectors run along the last axis, so that is the longer one.
+        turned.resize(a.factors);
+        for (int64_t f = 0; f < a.tabled; ++f) turned[f] = order(f) == 2 && states(first(f)) > states(first(f) + 1);
         group_at.assign(1, a.tabled);
         for (int64_t g = 0; g < a.groups; ++g) {
             group_at.push_back(group_at.back() + a.rules[g].factors);
@@ -62,6 +66,9 @@ struct Graph {
     int states(int64_t slot) const { return variable_states(a.scope[slot]); }
     int64_t first(int64_t f) const { return a.scope_at[f]; }
     int order(int64_t f) const { return int(a.scope_at[f + 1] - a.scope_at[f]); }
+    // The slot that an axis of a table as it is stored belongs to, and the states along it.
+    int64_t axis_slot(int64_t f, int axis) const { return first(f) + (turned[f] ? 1 - axis : axis); }
+    int axis_states(int64_t f, int axis) const { return states(axis_slot(f, axis)); }
     int64_t entries(int64_t f) const {
         int64_t count = 1;
         for (int64_t s = first(f); s < first(f + 1); ++s) count *= states(s);

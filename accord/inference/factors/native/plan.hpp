@@ -1,24 +1,31 @@
 // How factors are grouped for synchronous sweeps.
 //
-// Small tables of the same shape are computed side by side, one factor in each lane of a vector: their numbers alternate
-// in memory. Other factors are computed one at a time.
+// Tables of the same shape are computed side by side, one factor in each lane of a vector: their numbers alternate in
+// memory. Messages of few states alternate too (LANES); longer ones do not, so that variables can read them in whole
+// vectors (WIDE). Tables whose shape is rare are read by rows, several factors in a bundle (ROWS). Rules are computed one
+// at a time.
 #pragma once
 #include "tables.hpp"
 
+enum class Way : uint8_t { LANES, WIDE, ROWS, RULE };
+inline bool is_side_by_side(Way way) { return way == Way::LANES || way == Way::WIDE; }
 struct Block {
     int64_t first, table, message;  // where its factors begin in `order`, its table and its messages in memory
     int32_t count;
-    bool single, shared;  // a factor on its own; factors that have the same table, which is stored once
+    Way way;
+    bool shared;  // its factors have the same table, which is stored once
 };
 
 template <class R> struct Plan {
     static constexpr int W = WIDTH<R>;
-    static constexpr int64_t LARGE_TABLE = 1024;  // entries; larger ones of the same shape would not stay in cache
-    static constexpr int MANY_STATES = 8;  // of the last variable; more fill a vector, and lie side by side as they are
+    static constexpr int64_t MANY_ROWS = 256;  // of a table; products of cavities for more would not stay in cache
+    static constexpr int MANY_STATES = 8;      // of a message; more fill a vector
+    static constexpr int64_t BUNDLE_NUMBERS = 2048;   // of messages: they stay in cache from step to step
+    static constexpr int64_t BUNDLE_ENTRIES = 65536;  // of tables: enough bundles for all threads
 
     std::vector<int32_t> order;     // factors, block by block
     std::vector<Block> blocks;
-    std::vector<int32_t> alone;     // tabled factors of single blocks
+    std::vector<int32_t> by_rows;   // factors whose tables are read by rows
     std::vector<int64_t> cuts;      // [threads + 1]: blocks of each thread
     std::vector<int32_t> graph_of;  // [factors]
     Buffer<R> tables, spans;        // of blocks with several factors; a span for each lane
@@ -27,44 +34,49 @@ template <class R> struct Plan {
         const Arguments& a = graph.a;
         graph_of.resize(a.factors);
         for (int64_t f = 0; f < a.factors; ++f) graph_of[f] = int32_t(graph.graph(f));
-        std::vector<int32_t> small, large;
-        for (int64_t f = 0; f < a.factors; ++f)
-            (is_small(graph, f) ? small : large).push_back(int32_t(f));
+        std::vector<int32_t> alike;
+        for (int64_t f = 0; f < a.tabled; ++f)
+            (graph.entries(f) <= MANY_ROWS * graph.axis_states(f, graph.order(f) - 1) ? alike : by_rows).push_back(int32_t(f));
         const auto compare = [&](int32_t f, int32_t g) {  // < 0, 0 or > 0
             if (graph.order(f) != graph.order(g)) return graph.order(f) - graph.order(g);
             for (int i = 0; i < graph.order(f); ++i) {
-                const int difference = graph.states(graph.first(f) + i) - graph.states(graph.first(g) + i);
+                const int difference = graph.axis_states(f, i) - graph.axis_states(g, i);
                 if (difference) return difference;
             }
             return 0;
         };
-        std::stable_sort(small.begin(), small.end(), [&](int32_t f, int32_t g) { return compare(f, g) < 0; });
-        for (size_t begin = 0, end; begin < small.size(); begin = end) {
-            for (end = begin; end < small.size() && compare(small[begin], small[end]) == 0;) ++end;
-            group(graph, small.begin() + begin, small.begin() + end);
+        std::stable_sort(alike.begin(), alike.end(), [&](int32_t f, int32_t g) { return compare(f, g) < 0; });
+        for (size_t begin = 0, end; begin < alike.size(); begin = end) {
+            for (end = begin; end < alike.size() && compare(alike[begin], alike[end]) == 0;) ++end;
+            group(graph, alike.begin() + begin, alike.begin() + end);
         }
-        for (int32_t f : large) add(&f, 1, true, false);
+        std::sort(by_rows.begin(), by_rows.end());
+        bundle(graph);
+        for (int32_t f = int32_t(a.tabled); f < a.factors; ++f) add(&f, 1, Way::RULE, false);
         int64_t table_numbers = 0, message_numbers = 0;
         std::vector<double> cost(1, 0.0);
         for (Block& b : blocks) {
-            const int32_t f = order[b.first];
-            const int lanes = b.single ? 1 : W;
-            int64_t states = 0;
-            b.message = message_numbers;
-            for (int i = 0; i < graph.order(f); ++i) {
-                for (int l = 0; l < b.count; ++l) {
-                    const int64_t slot = graph.first(order[b.first + l]) + i;
-                    state.place[slot] = message_numbers + states * lanes + l;
-                    state.stride[slot] = uint8_t(lanes);
+            const bool alternate = b.way == Way::LANES;
+            b.message = message_numbers, b.table = table_numbers;
+            double work = 0;
+            for (int l = 0; l < b.count; ++l) {
+                const int32_t f = order[b.first + l];
+                int64_t states = 0;
+                for (int axis = 0; axis < graph.order(f); ++axis) {
+                    const int64_t s = graph.axis_slot(f, axis);
+                    state.place[s] = alternate ? b.message + states * W + l : message_numbers;
+                    state.stride[s] = uint8_t(alternate ? W : 1);
+                    if (!alternate) message_numbers += padded<R>(graph.states(s));
+                    states += graph.states(s);
                 }
-                states += graph.states(graph.first(f) + i);
+                const int64_t entries = graph.is_rule(f) ? 20 * states * graph.rule(f).states : graph.entries(f);
+                work += double(entries) + 8.0 * double(states);
+                if (!is_side_by_side(b.way) || l + 1 < b.count) continue;
+                table_numbers += entries * (b.shared ? 1 : W);
+                if (alternate) message_numbers += states * W;
+                work = W * (double(entries) + 8.0 * double(states));  // empty lanes are computed too
             }
-            message_numbers += states * lanes;
-            const int64_t entries = graph.is_rule(f) ? 20 * states * graph.rule(f).states : graph.entries(f);
-            cost.push_back(cost.back() + lanes * (entries + 8.0 * states));
-            b.table = table_numbers;
-            if (b.single && !graph.is_rule(f)) alone.push_back(f);
-            if (!b.single) table_numbers += entries * (b.shared ? 1 : W);
+            cost.push_back(cost.back() + work);
         }
         tables.reserve(table_numbers + W), spans.reserve(int64_t(blocks.size()) * W);
         numbers = message_numbers;
@@ -76,9 +88,10 @@ template <class R> struct Plan {
 
     // Copy the tables of some blocks, for the state's replica.
     void fill(const State<R>& state, int64_t begin, int64_t end) {
+        std::vector<R> turned;
         for (int64_t k = begin; k < end; ++k) {
             const Block& b = blocks[k];
-            if (b.single) continue;
+            if (!is_side_by_side(b.way)) continue;
             R* to = tables.get() + b.table;
             R* span = spans.get() + k * W;
             const int64_t entries = state.graph.entries(order[b.first]);
@@ -89,7 +102,7 @@ template <class R> struct Plan {
                     continue;
                 }
                 const int32_t f = order[b.first + l];
-                const R* from = state.tables() + state.a.table_at[f];
+                const R* from = turned_table(state, f, state.a.table_at[f], turned);
                 const int64_t step = b.shared ? 1 : W;
                 span[l] = state.a.best ? prepare<R, true>(from, entries, state.appearance(f), to + l, step)
                                        : prepare<R, false>(from, entries, state.appearance(f), to + l, step);
@@ -99,16 +112,15 @@ template <class R> struct Plan {
     }
 
   private:
-    static bool is_small(const Graph& graph, int64_t f) {
-        return !graph.is_rule(f) && graph.states(graph.first(f + 1) - 1) <= MANY_STATES && graph.entries(f) <= LARGE_TABLE;
-    }
-    void add(const int32_t* factors, int64_t count, bool single, bool shared) {
-        blocks.push_back({int64_t(order.size()), 0, 0, int32_t(count), single, shared});
+    void add(const int32_t* factors, int64_t count, Way way, bool shared) {
+        blocks.push_back({int64_t(order.size()), 0, 0, int32_t(count), way, shared});
         order.insert(order.end(), factors, factors + count);
     }
     template <class Iterator> void group(const Graph& graph, Iterator begin, Iterator end) {
         const Arguments& a = graph.a;
         std::vector<int32_t> own(begin, end);
+        const int32_t f = own[0];
+        const Way way = graph.axis_states(f, graph.order(f) - 1) <= MANY_STATES ? Way::LANES : Way::WIDE;
         if (!a.appearance) {  // with weights, tables that were the same differ
             std::stable_sort(own.begin(), own.end(), [&](int32_t f, int32_t g) { return a.table_at[f] < a.table_at[g]; });
             std::vector<int32_t> rest;
@@ -116,13 +128,27 @@ template <class R> struct Plan {
                 for (next = k; next < own.size() && a.table_at[own[next]] == a.table_at[own[k]];) ++next;
                 if (next - k < size_t(W / 2)) rest.insert(rest.end(), own.begin() + k, own.begin() + next);
                 else
-                    for (size_t j = k; j < next; j += W) add(&own[j], std::min<int64_t>(W, next - j), false, true);
+                    for (size_t j = k; j < next; j += W) add(&own[j], std::min<int64_t>(W, next - j), way, true);
             }
             own.swap(rest);
             std::sort(own.begin(), own.end());
         }
-        const bool few = own.size() < size_t(W / 2);
-        for (size_t k = 0; k < own.size(); k += few ? 1 : W)
-            add(&own[k], few ? 1 : std::min<int64_t>(W, own.size() - k), few, false);
+        for (size_t k = 0; k < own.size(); k += W) {
+            const int64_t count = std::min<int64_t>(W, own.size() - k);
+            if (count >= W / 2 || (k && way == Way::LANES)) add(&own[k], count, way, false);
+            else by_rows.insert(by_rows.end(), own.begin() + k, own.end());
+        }
+    }
+    void bundle(const Graph& graph) {
+        for (size_t begin = 0, end; begin < by_rows.size(); begin = end) {
+            int64_t numbers = 0, entries = 0;
+            for (end = begin; end < by_rows.size() && (end == begin || (numbers < BUNDLE_NUMBERS && entries < BUNDLE_ENTRIES));
+                 ++end) {
+                const int32_t f = by_rows[end];
+                for (int64_t s = graph.first(f); s < graph.first(f + 1); ++s) numbers += padded<R>(graph.states(s));
+                entries += graph.entries(f);
+            }
+            add(&by_rows[begin], int64_t(end - begin), Way::ROWS, false);
+        }
     }
 };

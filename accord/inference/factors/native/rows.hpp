@@ -113,7 +113,7 @@ template <class R> struct Scratch {
     }
 };
 
-// Unnormalised messages to all variables of a factor, from its table and the cavities; `turned`: see is_turned.
+// Unnormalised messages to all variables of a factor, from its table and the cavities; `turned`: see Graph.
 template <class R, bool MAX> void contract(const R* table, int order, bool turned, Scratch<R>& s) {
     if (order == 2) {
         const int first = turned, last = 1 - first;

@@ -30,6 +30,39 @@ template <class R, bool MAX> INLINE R fold(Lanes<R> a) {
 template <class R> constexpr R SAFE_SUM = sizeof(R) == 4 ? R(1e-28) : R(1e-280);
 template <class R> constexpr R SAFE_SPAN = sizeof(R) == 4 ? R(80) : R(690);
 
+// Calls f(x, inside) for each vector of a row: `inside` is the mask of its states, or nothing if all lanes are.
+struct Everywhere {};
+template <class R> INLINE Lanes<R> keep(Lanes<R> values, Everywhere, R) { return values; }
+template <class R> INLINE Lanes<R> keep(Lanes<R> values, Mask<R> inside, R other) {
+    return inside ? values : splat(other);
+}
+template <class R, class F> INLINE void each_vector(int count, const F& f) {
+    constexpr int W = WIDTH<R>;
+    int x = 0;
+    for (; x + W <= count; x += W) f(x, Everywhere{});
+    if (x < count) f(x, lanes_of<R>((1u << (count - x)) - 1));
+}
+
+// sum - own, in double precision.
+template <class R> INLINE Lanes<R> subtract(const double* sum, const R* own) {
+    if constexpr (sizeof(R) == 8) return load(sum) - load(own);
+    else {
+        using Half = Vec<R, WIDTH<R> / 2>;
+        using Double = Vec<double, WIDTH<R> / 2>;
+        const Double low = load_as<Double>(sum) - __builtin_convertvector(load_as<Half>(own), Double);
+        const Double high = load_as<Double>(sum + WIDTH<R> / 2) - __builtin_convertvector(load_as<Half>(own + WIDTH<R> / 2), Double);
+        return concatenate(__builtin_convertvector(low, Half), __builtin_convertvector(high, Half),
+                           std::make_integer_sequence<int, WIDTH<R>>{});
+    }
+}
+
+constexpr int64_t AHEAD = 2;  // variables
+// Ask for numbers that will be read soon.
+template <class T> INLINE void fetch(const T* from, int64_t count) {
+    constexpr int64_t LINE = 64 / sizeof(T);
+    for (int64_t k = 0; k < count; k += LINE) __builtin_prefetch(from + k);
+}
+
 template <class R> struct State {
     const Graph& graph;
     const Arguments& a;
@@ -37,13 +70,17 @@ template <class R> struct State {
     bool barred = false;           // whether any number of the field is -inf
     std::vector<int64_t> place;    // [slots]: where a message begins in `messages`
     std::vector<uint8_t> stride;   // [slots]: 1, or the distance of its numbers where messages lie side by side
+    std::vector<uint8_t> in_rows;  // [nodes]: whether the stride of all messages to a variable is 1
     Buffer<R> messages;
     Buffer<double> totals;         // [at[nodes]]: finite parts, relative to the best state of each variable
     Buffer<int32_t> infinities;    // [at[nodes]]: how many terms of a total are -inf; used only if `barred`
 
     explicit State(const Graph& graph) : graph(graph), a(graph.a), place(graph.slots), stride(graph.slots, 1) {}
 
+    // Once all messages have a place.
     void reserve(int64_t numbers) {
+        in_rows.assign(a.nodes, 1);
+        for (int64_t s = 0; s < graph.slots; ++s) in_rows[graph.variable(s)] &= stride[s] == 1;
         const int64_t states = a.at[a.nodes] + WIDTH<R>;
         std::fill_n(messages.reserve(numbers + WIDTH<R>), numbers + WIDTH<R>, R(0));
         std::fill_n(totals.reserve(states), states, 0.0);
@@ -91,6 +128,7 @@ template <class R> struct State {
         const int K = graph.variable_states(v);
         const R* potential = unary() + begin;
         double* sum = totals.get() + begin;
+        if (!barred && in_rows[v]) return add_rows(v, K, potential, sum);
         int32_t* count = barred ? infinities.get() + begin : nullptr;
         for (int x = 0; x < K; ++x) {
             const bool off = potential[x] == -INF<R>;
@@ -102,9 +140,7 @@ template <class R> struct State {
             const R* m = message(s);
             const int64_t step = stride[s];
             const double weight = a.appearance ? double(appearance(graph.factor_of[s])) : 1.0;
-            if (!barred && step == 1) {
-                for (int x = 0; x < K; ++x) sum[x] += weight * m[x];
-            } else if (!barred) {
+            if (!barred) {
                 for (int x = 0; x < K; ++x) sum[x] += weight * m[x * step];
             } else {
                 for (int x = 0; x < K; ++x) {
@@ -119,6 +155,46 @@ template <class R> struct State {
             if (!barred || !count[x]) level = std::max(level, sum[x]);
         if (level == -INF<double>) return;
         for (int x = 0; x < K; ++x) sum[x] -= level;
+    }
+
+    // The same where no number is -inf and the numbers of each message follow each other: sums stay in registers.
+    void add_rows(int64_t v, int K, const R* potential, double* sum) const {
+        constexpr int D = WIDTH<double>, TOGETHER = 4;
+        using Doubles = Lanes<double>;
+        // Messages are scattered over memory, so those of a variable further on are fetched already.
+        if (v + AHEAD < a.nodes)
+            for (int64_t k = graph.into_at[v + AHEAD]; k < graph.into_at[v + AHEAD + 1]; ++k)
+                fetch(message(graph.into[k]), graph.variable_states(v + AHEAD));
+        Doubles best = splat(-INF<double>);
+        for (int x = 0; x < K; x += TOGETHER * D) {
+            Doubles total[TOGETHER];
+            const int vectors = std::min(TOGETHER, (K - x + D - 1) / D);
+            for (int j = 0; j < vectors; ++j) total[j] = doubles(potential + x + j * D, K - x - j * D);
+            for (int64_t k = graph.into_at[v]; k < graph.into_at[v + 1]; ++k) {
+                const int64_t s = graph.into[k];
+                const R* m = message(s) + x;
+                const double weight = a.appearance ? double(appearance(graph.factor_of[s])) : 1.0;
+                for (int j = 0; j < vectors; ++j) total[j] += weight * doubles(m + j * D, D);
+            }
+            for (int j = 0; j < vectors; ++j) {
+                const int inside = std::min(D, K - x - j * D);
+                best = larger<double>(best, lanes_of<double>((1u << inside) - 1) ? total[j] : splat(-INF<double>));
+                store_first<double>(sum + x + j * D, total[j], inside);
+            }
+        }
+        const double level = fold<double, true>(best);
+        for (int x = 0; x < K; ++x) sum[x] -= level;
+    }
+    // As many numbers as there are in a vector of doubles, of which the first `count` are read.
+    static INLINE Lanes<double> doubles(const R* from, int count) {
+        if constexpr (sizeof(R) == 8) return load_first(from, count);
+        else {
+            using Half = Vec<R, WIDTH<double>>;
+            if (count >= WIDTH<double>) return __builtin_convertvector(load_as<Half>(from), Lanes<double>);
+            Half values{};
+            for (int k = 0; k < count; ++k) values[k] = from[k];
+            return __builtin_convertvector(values, Lanes<double>);
+        }
     }
 
     // A variable's belief without the message of one factor.

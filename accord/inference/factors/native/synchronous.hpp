@@ -1,5 +1,6 @@
 // Synchronous sweeps: all messages from those of the sweep before. Threads share each sweep.
 #pragma once
+#include "bundles.hpp"
 #include "lanes.hpp"
 
 // What the threads of a run agree on.
@@ -15,12 +16,14 @@ template <class R, bool MAX> class Synchronous {
     Synchronous(const Graph& graph, State<R>& state, int threads)
         : graph(graph), a(graph.a), state(state), plan(graph, state, threads), threads(threads) {
         state.reserve(plan.numbers);
-        tables.plan(graph, plan.alone);
+        tables.plan(graph, plan.by_rows);
         run.running.resize(a.graphs);
         run.residuals.assign(threads, std::vector<R>(a.graphs));
         for (int t = 0; t < threads; ++t) engines.push_back(std::make_unique<Engine<R, MAX>>(state, tables));
         for (int t = 0; t < threads; ++t)
             lanes.push_back(std::make_unique<LaneEngine<R, MAX>>(state, plan, *engines[t]));
+        for (int t = 0; t < threads; ++t)
+            bundles.push_back(std::make_unique<BundleEngine<R, MAX>>(state, plan, tables, *engines[t]));
     }
     int64_t solve() {
         Barrier barrier(threads);
@@ -38,6 +41,7 @@ template <class R, bool MAX> class Synchronous {
     Run<R> run;
     std::vector<std::unique_ptr<Engine<R, MAX>>> engines;
     std::vector<std::unique_ptr<LaneEngine<R, MAX>>> lanes;
+    std::vector<std::unique_ptr<BundleEngine<R, MAX>>> bundles;
 
     void work(Team team) {
         const int64_t copies = int64_t(tables.copies.size());
@@ -81,13 +85,18 @@ template <class R, bool MAX> class Synchronous {
         const auto report = [&](int64_t g, R change) { moved[g] = std::max(moved[g], change); };
         Engine<R, MAX>& engine = *engines[team.rank];
         LaneEngine<R, MAX>& side = *lanes[team.rank];
+        BundleEngine<R, MAX>& bundle = *bundles[team.rank];
         for (int64_t k = plan.cuts[team.rank]; k < plan.cuts[team.rank + 1]; ++k) {
             const Block& b = plan.blocks[k];
+            if (b.way == Way::ROWS) {
+                if (!bundle.sweep(b, run.running, report)) return refuse(bundle.stuck);
+                continue;
+            }
             uint32_t active = 0;
             for (int l = 0; l < b.count; ++l)
                 active |= uint32_t(run.running[plan.graph_of[plan.order[b.first + l]]]) << l;
             if (!active) continue;
-            if (!b.single) {
+            if (is_side_by_side(b.way)) {
                 if (!side.sweep(k, active, report)) return refuse(side.stuck);
                 continue;
             }

@@ -30,12 +30,18 @@ template <class R, bool MAX> R prepare(const R* from, int64_t entries, R weight,
     return (best - least) / weight <= SURE_SPAN<R> ? R(0) : std::max((best - worst) / weight, R(1));
 }
 
-// Whether a table of two variables is stored with its axes exchanged: vectors run along the longer one.
-inline bool is_turned(const Graph& graph, int64_t f) {
-    return graph.order(f) == 2 && graph.states(graph.first(f)) > graph.states(graph.first(f) + 1);
+// The table of a factor that begins at `from`, as it is stored; `room` holds it if its axes are exchanged.
+template <class R> const R* turned_table(const State<R>& state, int64_t f, int64_t from, std::vector<R>& room) {
+    const R* table = state.tables() + from;
+    if (!state.graph.turned[f]) return table;
+    const int64_t rows = state.graph.axis_states(f, 1), cols = state.graph.axis_states(f, 0);
+    room.resize(rows * cols);
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t x = 0; x < cols; ++x) room[x * rows + r] = table[r * cols + x];
+    return room.data();
 }
 
-// Tables of factors that are computed one at a time. Factors that share a table share its copy.
+// Tables of factors that are read by rows. Factors that share a table share its copy.
 template <class R> struct Tables {
     Buffer<R> numbers;
     std::vector<int64_t> place;  // [tabled]: -1 for factors whose tables are stored elsewhere
@@ -73,17 +79,10 @@ template <class R> struct Tables {
         std::fill_n(numbers.get() + length, WIDTH<R>, R(0));
     }
     void fill(const State<R>& state, int64_t begin, int64_t end) {
-        std::vector<R> copy;
+        std::vector<R> turned;
         for (int64_t k = begin; k < end; ++k) {
             const Copy& c = copies[k];
-            const R* from = state.tables() + c.from;
-            if (is_turned(state.graph, c.factor)) {
-                const int64_t cols = state.graph.states(state.graph.first(c.factor) + 1), rows = c.entries / cols;
-                copy.resize(c.entries);
-                for (int64_t r = 0; r < rows; ++r)
-                    for (int64_t x = 0; x < cols; ++x) copy[x * rows + r] = from[r * cols + x];
-                from = copy.data();
-            }
+            const R* from = turned_table(state, c.factor, c.from, turned);
             R* to = numbers.get() + c.to;
             const R weight = state.appearance(c.factor);
             span[c.factor] = state.a.best ? prepare<R, true>(from, c.entries, weight, to, 1)

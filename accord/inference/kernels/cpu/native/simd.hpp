@@ -208,6 +208,16 @@ template <class R> INLINE Lanes<R> load_first(const R* from, int count) {
     return value;
 #endif
 }
+// Write the first `count` numbers only.
+template <class R> INLINE void store_first(R* to, Lanes<R> value, int count) {
+    if (count >= WIDTH<R>) return store(to, value);
+#if defined(__AVX512F__)
+    if constexpr (sizeof(R) == 4) _mm512_mask_storeu_ps(to, (1u << count) - 1, (__m512)value);
+    else _mm512_mask_storeu_pd(to, (1u << count) - 1, (__m512d)value);
+#else
+    for (int k = 0; k < count; ++k) to[k] = value[k];
+#endif
+}
 // columns[k][l] = rows[l][first + k], if first + k < count.
 template <class R> INLINE void read_columns(const R* const* rows, int first, int count, Lanes<R>* columns) {
     for (int l = 0; l < WIDTH<R>; ++l) columns[l] = load_first(rows[l] + first, count - first);

@@ -14,8 +14,19 @@ from typing import Any
 import torch
 
 from accord.learning import HistoryRow, Replicas, TrainingRun
-from accord.methods import GNN, FieldModel, Method, PairRecipe, ProxyModel, Recipe, Shape, SPNRecipe
+from accord.methods import (
+    GNN,
+    FieldModel,
+    Method,
+    PairRecipe,
+    ProxyModel,
+    Recipe,
+    Shape,
+    SPNRecipe,
+    StructuredProxyNetwork,
+)
 from accord.methods._refinement import refine
+from accord.methods._triangles import extend
 from accord.methods._validated import measure
 from accord.tuning._candidates import Candidate
 from accord.tuning._parts import TrainedPart, combine_parts, train_edge_part, train_node_part
@@ -111,7 +122,7 @@ def fit_portfolio(
     pairs: list[tuple[float, ProxyModel, SPNRecipe]] = []
     for (node_recipe, node), (edge_recipe, edge) in product(nodes[:KEPT], edges[:KEPT]):
         pair = replace(edge_recipe, encoder=node_recipe.encoder, node=node_recipe.node)
-        alone = replace(pair, refinement=None)  # only the winner is refined
+        alone = replace(pair, refinement=None, triangles=None)  # only the winner is refined and gets triangles
         model = combine_parts(alone, node, edge, run, shape, replicas, level, method.ensemble)
         model.history = _merged(node.history, edge.history)
         score = float(model.chosen.score.double().nanmean())
@@ -120,7 +131,10 @@ def fit_portfolio(
     best = max(score for score, _, _ in pairs)
     # The first within the noise of the best: both lists are in order of likelihood.
     _, model, winner = next(one for one in pairs if one[0] >= best - standard_error(best, run, level))
-    if winner.refinement is not None:
+    if winner.triangles is not None:
+        own = StructuredProxyNetwork(winner, level, method.ensemble)
+        model = extend(model, own, stages.next("order-3"), shape, replicas)
+    elif winner.refinement is not None:
         refine(model, winner, level, run, replicas)
         weight = model.chosen.node_weight if winner.rule == "careful" else None
         model.validated = measure(model, run, replicas.pooled(method.ensemble), level, weight)

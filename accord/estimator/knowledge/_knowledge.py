@@ -13,9 +13,10 @@ from accord.errors import InfeasibleError, InputTypeError, OptionError
 from accord.estimator.knowledge._known import FREE, States, known_labels
 from accord.estimator.knowledge._pairs import PairTables, is_of_each_graph
 from accord.estimator.knowledge._places import Places
-from accord.field import PairwiseField
+from accord.field.triangles import TriangleField
 from accord.graphs import GraphBatch, Topology
 from accord.inference import possible_states
+from accord.methods import AnyField
 
 PAIR_OPTIONS = ("forbid", "forbid_directed", "require")
 SHOWN_NODES = 8  # named in a message
@@ -44,7 +45,7 @@ class Knowledge:
         """Whether anything but labels is known."""
         return not (self.barred is None and self.edge is None and self.node is None)
 
-    def apply(self, field: PairwiseField) -> PairwiseField:
+    def apply(self, field: AnyField) -> AnyField:
         """The field with what is known; labels that cannot be are refused.
 
         Raises:
@@ -62,7 +63,7 @@ class Knowledge:
         changed = field.with_potentials(node=node, edge=edge)
         if self.is_hard:
             with self.naming_nodes():
-                possible_states(changed)
+                possible_states(changed.pairs if isinstance(changed, TriangleField) else changed)
         return changed
 
     def _clamped(self, node: Tensor) -> Tensor:

@@ -1,12 +1,14 @@
 """The triangles of a graph."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from accord.errors import GraphError
 from accord.graphs._checks import check_count, check_edge_index, check_graph_room
+from accord.graphs._derived import Derived, Value
 from accord.graphs._topology import Topology
 
 SIDES = ((0, 1), (0, 2), (1, 2))  # corners at the ends of each side of a triangle
@@ -64,6 +66,11 @@ class Triangles:
     corner: Tensor  # [triangles, 3]: nodes
     side: Tensor  # [triangles, 3]: columns of the edge index
     turned: Tensor  # [triangles, 3]: the edge is stored from the second corner of the side to the first
+    _derived: Derived = field(default_factory=Derived, init=False, repr=False)
+
+    def cached(self, key: Hashable, build: Callable[[], Value]) -> Value:
+        """The result of `build`, computed once; the key must name everything it depends on beside the graphs."""
+        return self._derived.get(key, build)
 
     def __len__(self) -> int:
         """How many triangles."""

@@ -85,7 +85,7 @@ def _triangles_to_config(triangles: TriangleRecipe) -> dict[str, Any]:
     return {
         "encoder": None if triangles.encoder is None else triangles.encoder.to_config(),
         "channels": triangles.channels,
-        "scorer": triangles.scorer.to_config(),
+        "scorer": None if triangles.scorer is None else triangles.scorer.to_config(),
         "part": None if triangles.part is None else asdict(triangles.part),
         "grid": asdict(triangles.grid),
     }

@@ -13,9 +13,9 @@ from accord.field import PairwiseField
 from accord.field.triangles import TriangleField
 from accord.graphs import GraphBatch
 from accord.inference import Beliefs, Semiring
-from accord.inference.triangles import TriangleBeliefs
+from accord.inference.triangles import SolvedBeliefs
 from accord.learning import HistoryRow, Replicas, TrainingRun
-from accord.learning.selection import ADDED_LATER, MixedBeliefs
+from accord.learning.selection import ADDED_LATER
 from accord.learning.training import Objective, learned
 from accord.methods._ensemble import Ensemble
 from accord.methods._recipe import Recipe
@@ -23,7 +23,7 @@ from accord.methods._validated import KEYS, Validated
 
 Choice = dict[str, list[Any]]  # one plain value for each replica, by name
 AnyField = PairwiseField | TriangleField
-AnyBeliefs = Beliefs | TriangleBeliefs | MixedBeliefs
+AnyBeliefs = Beliefs | SolvedBeliefs
 FieldChange = Callable[[AnyField], AnyField]  # e.g. known labels, forbidden pairs
 
 

@@ -4,12 +4,13 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
 from accord.encoders import BilinearScorer, EncoderSpec, ScorerSpec
-from accord.encoders.scorers.triangles import AgreementTriangles, TriangleScorerSpec
+from accord.encoders.scorers.triangles import AgreementTriangles, LowRankTriangles, TriangleScorerSpec
 from accord.errors import InputTypeError, OptionError
 from accord.learning import CombinationGrid, GameOptions, PartOptions, RefinementOptions, TrainingOptions
 from accord.learning.selection import TriangleGrid
 
 INFINITY = float("inf")
+DROPOUT = 0.2  # of triangle scorers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,12 +19,13 @@ class TriangleRecipe:
 
     encoder: EncoderSpec | None = None  # None takes the edge encoder
     channels: int = 64  # outputs of the encoder, inputs of the scorer
-    scorer: TriangleScorerSpec = field(default_factory=lambda: AgreementTriangles(dropout=0.2))
+    # None: which labels are equal, or for two states, whose equality says nothing beyond pairs, tables of low rank.
+    scorer: TriangleScorerSpec | None = None
     part: PartOptions | None = None  # None takes the edge network's
     grid: TriangleGrid = field(default_factory=TriangleGrid)
 
     def __post_init__(self) -> None:
-        kinds = {"encoder": EncoderSpec | None, "scorer": TriangleScorerSpec, "part": PartOptions | None}
+        kinds = {"encoder": EncoderSpec | None, "scorer": TriangleScorerSpec | None, "part": PartOptions | None}
         for name, kind in (kinds | {"grid": TriangleGrid, "channels": int}).items():
             if not isinstance(getattr(self, name), kind):  # type: ignore[arg-type]
                 raise InputTypeError(
@@ -32,6 +34,12 @@ class TriangleRecipe:
                 )
         if self.channels < 1:
             raise OptionError(f"TriangleRecipe: channels is {self.channels}; a positive whole number is needed.")
+
+    def scorer_for(self, num_states: int) -> TriangleScorerSpec:
+        """The scorer, for labels with so many states."""
+        if self.scorer is not None:
+            return self.scorer
+        return LowRankTriangles(dropout=DROPOUT) if num_states == 2 else AgreementTriangles(dropout=DROPOUT)
 
 
 # What each field may hold, in every recipe that has it.

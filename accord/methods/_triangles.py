@@ -127,7 +127,7 @@ def build_triangle_part(recipe: SPNRecipe, shape: Shape, replicas: Replicas) -> 
     assert own is not None  # the caller has checked
     keys = [key + TRIANGLE_KEY for key in replicas.keys]
     encoder = (own.encoder or recipe.edge_encoder).build(shape.num_inputs, own.channels, keys)
-    return TrianglePart(encoder, own.scorer.build(encoder.out_channels, shape.num_states, keys))
+    return TrianglePart(encoder, own.scorer_for(shape.num_states).build(encoder.out_channels, shape.num_states, keys))
 
 
 def extend(

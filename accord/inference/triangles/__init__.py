@@ -1,6 +1,7 @@
-"""Propagation on fields with triangles: messages from triangles to edges, and from edges to nodes."""
+"""Fields with triangles solved: exactly, by regions, or by factors."""
 
 from accord.inference.triangles._beliefs import TriangleBeliefs
 from accord.inference.triangles._propagate import propagate_triangles
+from accord.inference.triangles._solve import SolvedBeliefs, decode_triangles, solve_triangles
 
-__all__ = ["TriangleBeliefs", "propagate_triangles"]
+__all__ = ["SolvedBeliefs", "TriangleBeliefs", "decode_triangles", "propagate_triangles", "solve_triangles"]

@@ -12,6 +12,7 @@ Kappen (2003). Messages from parents to children (Yedidia, Freeman and Weiss 200
 do not converge, not even on junction trees. Without triangles this is belief propagation.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -71,7 +72,9 @@ class Regions:
         """Messages that say nothing."""
         replicas, triangles, states = self.triangle.shape[:3]
         shapes = (triangles, 3, states, states), (triangles, 3, states), (len(self.alone), 2, states)
-        return Messages(*(self.node.new_zeros(replicas, *shape) for shape in shapes))
+        logs = 2 * math.log(states), math.log(states), math.log(states)
+        pairs = zip(shapes, logs, strict=True)
+        return Messages(*(self.node.new_full((replicas, *shape), -log) for shape, log in pairs))
 
     def send_sides(self, messages: Messages, reduce: Reduction) -> Tensor:
         """New messages from sides, given all others."""

@@ -13,7 +13,7 @@ from accord.errors import OptionError
 from accord.field import PairwiseField
 from accord.field.triangles import TriangleField
 from accord.inference import Beliefs, ExactBeliefs, eliminate_beliefs, propagate
-from accord.inference.triangles import TriangleBeliefs, propagate_triangles
+from accord.inference.triangles import SolvedBeliefs, solve_triangles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,30 +33,25 @@ class GameOptions:
             raise OptionError(f"GameOptions: max_sweeps is {self.max_sweeps!r}; a positive whole number is needed.")
 
 
-def field_beliefs(
-    field: PairwiseField | TriangleField, options: GameOptions
-) -> Beliefs | ExactBeliefs | TriangleBeliefs:
+def field_beliefs(field: PairwiseField | TriangleField, options: GameOptions) -> Beliefs | ExactBeliefs | SolvedBeliefs:
     """Sum-product marginals, without a gradient."""
     with torch.no_grad():
+        if isinstance(field, TriangleField):  # exactly, where the graph is narrow
+            return solve_triangles(field, "sum", options.damping, options.max_sweeps)
         if options.exact:
             return eliminate_beliefs(field, semiring="sum")
-        if isinstance(field, TriangleField):
-            return propagate_triangles(field, damping=options.damping, max_sweeps=options.max_sweeps)
         return propagate(field, semiring="sum", damping=options.damping, max_sweeps=options.max_sweeps)
 
 
-def expected_score(field: PairwiseField | TriangleField, beliefs: Beliefs | ExactBeliefs | TriangleBeliefs) -> Tensor:
+def expected_score(field: PairwiseField | TriangleField, beliefs: Beliefs | ExactBeliefs | SolvedBeliefs) -> Tensor:
     """E_q[theta] for each replica and graph, by the marginals q; forbidden states have probability 0."""
-    regions = [(field.node, beliefs.node, field.graph, 1)]
-    if not isinstance(field, TriangleField):
-        regions.append((field.edge, beliefs.edge, field.graph[field.edge_index[0]], 2))
-    else:
-        edge, triangle = (
-            beliefs.factors if isinstance(beliefs, ExactBeliefs) else (beliefs.edge, getattr(beliefs, "triangle", None))
-        )
-        assert edge is not None and triangle is not None
-        regions.append((field.edge, edge, field.graph[field.edge_index[0]], 2))
-        regions.append((field.triangle, triangle, field.graph[field.triangles.corner[:, 0]], 3))
+    regions = [
+        (field.node, beliefs.node, field.graph, 1),
+        (field.edge, beliefs.edge, field.graph[field.edge_index[0]], 2),
+    ]
+    if isinstance(field, TriangleField):
+        assert isinstance(beliefs, SolvedBeliefs) and beliefs.triangle is not None
+        regions.append((field.triangle, beliefs.triangle, field.graph[field.triangles.corner[:, 0]], 3))
     total = field.node.new_zeros(*field.replicas, field.num_graphs)
     for potential, logs, graph, inner in regions:
         probability = logs.exp()

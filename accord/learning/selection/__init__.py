@@ -4,14 +4,13 @@ from accord.learning.selection._careful import choose_carefully
 from accord.learning.selection._combination import ADDED_LATER, FieldChoice, Shrinkage
 from accord.learning.selection._grid import CombinationGrid, choose_combination
 from accord.learning.selection._likelihood import fit_combination
-from accord.learning.selection._triangle_choice import MixedBeliefs, TriangleChoice
+from accord.learning.selection._triangle_choice import TriangleChoice
 from accord.learning.selection._triangles import TriangleGrid, choose_triangles
 
 __all__ = [
     "ADDED_LATER",
     "CombinationGrid",
     "FieldChoice",
-    "MixedBeliefs",
     "Shrinkage",
     "TriangleChoice",
     "TriangleGrid",

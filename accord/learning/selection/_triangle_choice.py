@@ -10,26 +10,14 @@ from torch import Tensor
 from accord.field.triangles import TriangleField, TrianglePseudomarginals
 from accord.graphs import Topology, topology_triangles
 from accord.inference import Beliefs, Semiring
-from accord.inference.triangles import TriangleBeliefs, propagate_triangles
+from accord.inference.triangles import SolvedBeliefs, decode_triangles, solve_triangles
 from accord.learning.selection._combination import FieldChoice
 
 SWEEPS = 20  # of max-product; where elimination decodes, they do not matter
 PREFIX = "triangle_"
 
 
-@dataclass(frozen=True, eq=False)
-class MixedBeliefs:
-    """Beliefs of replicas of which some count triangles and some do not."""
-
-    field: TriangleField
-    node: Tensor  # [R, nodes, states]
-    edge: Tensor  # [R, edges, states, states]
-    converged: Tensor  # [R, graphs]
-    sweeps: Tensor  # [R, graphs]
-    residual: Tensor  # [R, graphs]
-
-
-AnyBeliefs = Beliefs | TriangleBeliefs | MixedBeliefs
+AnyBeliefs = Beliefs | SolvedBeliefs
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,14 +84,15 @@ class TriangleChoice:
             return self.pairs.beliefs(field.pairs, semiring, damping)
         without = self.triangle_weight == 0
         if without.dim() != 1 or not bool(without.any()):
-            return propagate_triangles(field, semiring, damping)
+            return solve_triangles(field, semiring, damping)
         pairs, rest = self._part(without), self._part(~without)
         parts: tuple[AnyBeliefs, AnyBeliefs] = (
             pairs.beliefs(_replicas(field, without), semiring, damping),
             rest.beliefs(_replicas(field, ~without), semiring, damping),
         )
-        names = ("node", "edge", "converged", "sweeps", "residual")
-        return MixedBeliefs(field, *(_merged(without, *(getattr(part, name) for part in parts)) for name in names))
+        names = ("node", "edge", "log_partition", "converged", "sweeps", "residual")
+        merged = {name: _merged(without, *(getattr(part, name) for part in parts)) for name in names}
+        return SolvedBeliefs(**merged, field=field)
 
     def labels(self, field: TriangleField, damping: float) -> Tensor:
         """Joint labels [*replicas, nodes]; of replicas without triangles those of the pairwise field."""
@@ -111,7 +100,7 @@ class TriangleChoice:
             return self.pairs.labels(field.pairs, damping)
         without = self.triangle_weight == 0
         if without.dim() != 1 or not bool(without.any()):
-            return propagate_triangles(field, "max", damping, SWEEPS).decode()
+            return decode_triangles(field, damping, SWEEPS)
         pairs = self._part(without).labels(_replicas(field, without), damping)
         return _merged(without, pairs, self._part(~without).labels(_replicas(field, ~without), damping))
 

@@ -43,7 +43,7 @@ class TriangleScorer(nn.Module, ABC):
         super().__init__()
         check_table_size(num_states)
         if min(num_states, len(seeds)) < 1:
-            raise OptionError(f"{type(spec).__name__}: num_states={num_states} and {len(seeds)} seeds; give one or more.")
+            raise OptionError(f"{type(spec).__name__}: {num_states} states and {len(seeds)} seeds; give one or more.")
         self.num_states, self.num_replicas, self.dropout = num_states, len(seeds), spec.dropout
 
     def forward(self, h: Tensor, batch: GraphBatch, noise: Noise | None = None) -> Tensor:

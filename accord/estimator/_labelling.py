@@ -30,7 +30,8 @@ from accord.evaluation import (
 from accord.field import PairwiseField
 from accord.field.triangles import TriangleField
 from accord.graphs import GraphBatch
-from accord.methods import AnyBeliefs, AnyField, PairModel
+from accord.inference.triangles import AnyBeliefs, AnyField
+from accord.methods import PairModel
 
 
 class Labelling(Reading):

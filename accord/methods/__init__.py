@@ -5,7 +5,7 @@ from accord.methods._crf import CRF
 from accord.methods._ensemble import Ensemble
 from accord.methods._gmnn import GMNN
 from accord.methods._gnn import GNN
-from accord.methods._model import Answer, AnyBeliefs, AnyField, FieldChange, FieldModel, Method, Shape
+from accord.methods._model import Answer, FieldChange, FieldModel, Method, Shape
 from accord.methods._networks import PairModel, flat_field
 from accord.methods._presets import DENSE_GRID, preset_features, preset_recipe
 from accord.methods._proxy import ProxyModel
@@ -32,8 +32,6 @@ __all__ = [
     "LATER",
     "METHODS",
     "Answer",
-    "AnyBeliefs",
-    "AnyField",
     "CRFRecipe",
     "Ensemble",
     "FieldChange",

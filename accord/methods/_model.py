@@ -9,11 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from accord.errors import InputError, InputTypeError, OptionError
-from accord.field import PairwiseField
-from accord.field.triangles import TriangleField
 from accord.graphs import GraphBatch
-from accord.inference import Beliefs, Semiring
-from accord.inference.triangles import SolvedBeliefs
+from accord.inference import Semiring
+from accord.inference.triangles import AnyBeliefs, AnyField
 from accord.learning import HistoryRow, Replicas, TrainingRun
 from accord.learning.selection import ADDED_LATER
 from accord.learning.training import Objective, learned
@@ -22,8 +20,6 @@ from accord.methods._recipe import Recipe
 from accord.methods._validated import KEYS, Validated
 
 Choice = dict[str, list[Any]]  # one plain value for each replica, by name
-AnyField = PairwiseField | TriangleField
-AnyBeliefs = Beliefs | SolvedBeliefs
 FieldChange = Callable[[AnyField], AnyField]  # e.g. known labels, forbidden pairs
 
 

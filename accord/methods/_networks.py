@@ -11,6 +11,7 @@ from accord.evaluation import EDGE, NODE
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch, Topology
 from accord.inference import Beliefs, Semiring, propagate
+from accord.inference.triangles import AnyField
 from accord.learning import Replicas
 from accord.learning.objectives import (
     EDGE_KEY,
@@ -21,7 +22,7 @@ from accord.learning.objectives import (
     SharedNetworks,
     SharedPart,
 )
-from accord.methods._model import Answer, AnyField, FieldChange, FieldModel, Shape
+from accord.methods._model import Answer, FieldChange, FieldModel, Shape
 from accord.methods._recipe import PairRecipe, Recipe
 
 CONSTRAINED_DAMPING = 0.5  # of propagation where only constraints couple the nodes: without it, labels may alternate
@@ -138,8 +139,9 @@ class FlatModel(FieldModel):
         logits = self.node_logits(batch)
         return flat_field(self.log_probabilities_of(logits, batch), batch.topology), logits
 
-    def labels_of(self, field: PairwiseField) -> Tensor:
+    def labels_of(self, field: AnyField) -> Tensor:
         """Each node's best state [R, nodes]; joint labels where the edge tables hold constraints or preferences."""
+        assert isinstance(field, PairwiseField)
         if bool(field.edge.any()):
             return propagate(field, semiring="max", damping=CONSTRAINED_DAMPING).decode()
         return field.node.argmax(-1)
@@ -153,8 +155,9 @@ class FlatModel(FieldModel):
         logits = self.node_logits(batch)
         return self.log_probabilities_of(logits, batch).argmax(-1), logits.argmax(-1)
 
-    def beliefs_of(self, field: PairwiseField, semiring: Semiring = "sum") -> Beliefs:
+    def beliefs_of(self, field: AnyField, semiring: Semiring = "sum") -> Beliefs:
         """Beliefs of a field without interactions, or with constraints and preferences alone."""
+        assert isinstance(field, PairwiseField)
         free = not bool(field.edge.any()) or field.peeling.is_forest
         return propagate(field, semiring=semiring, damping=0.0 if free else CONSTRAINED_DAMPING)
 

@@ -9,9 +9,10 @@ from torch import Tensor
 from accord.field import PairwiseField
 from accord.graphs import Topology
 from accord.inference import Semiring
+from accord.inference.triangles import AnyBeliefs, AnyField
 from accord.learning.objectives import FieldNetworks
 from accord.learning.selection import FieldChoice
-from accord.methods._model import AnyBeliefs, AnyField, Choice
+from accord.methods._model import Choice
 from accord.methods._networks import PairModel
 from accord.methods._validated import KEYS
 

@@ -27,7 +27,7 @@ class TriangleRecipe:
     def __post_init__(self) -> None:
         kinds = {"encoder": EncoderSpec | None, "scorer": TriangleScorerSpec | None, "part": PartOptions | None}
         for name, kind in (kinds | {"grid": TriangleGrid, "channels": int}).items():
-            if not isinstance(getattr(self, name), kind):  # type: ignore[arg-type]
+            if not isinstance(getattr(self, name), kind):
                 raise InputTypeError(
                     f"TriangleRecipe: {name} is a {type(getattr(self, name)).__name__}, not a "
                     f"{getattr(kind, '__name__', kind)}."

@@ -14,6 +14,7 @@ from accord.errors import OptionError
 from accord.field.triangles import TriangleField
 from accord.graphs import GraphBatch, Topology
 from accord.inference import Semiring
+from accord.inference.triangles import AnyBeliefs, AnyField
 from accord.learning import Replicas, TrainingRun
 from accord.learning.objectives import (
     TRIANGLE_KEY,
@@ -25,7 +26,7 @@ from accord.learning.objectives import (
 )
 from accord.learning.selection import FieldChoice, TriangleChoice, choose_triangles
 from accord.learning.training import determinism, kept_memory
-from accord.methods._model import AnyBeliefs, AnyField, Choice, FieldModel, Shape
+from accord.methods._model import Choice, FieldModel, Shape
 from accord.methods._proxy import ProxyModel
 from accord.methods._recipe import SPNRecipe
 from accord.methods._refinement import refine

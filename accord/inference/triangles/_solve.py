@@ -16,6 +16,7 @@ from accord.field import PairwiseField
 from accord.field.factors import FactorField, FactorGroup, TableFactors
 from accord.field.triangles import TriangleField
 from accord.graphs import SIDES, find_sides
+from accord.inference._beliefs import Beliefs
 from accord.inference._options import Semiring
 from accord.inference._propagate import propagate
 from accord.inference._semiring import REDUCE
@@ -24,6 +25,7 @@ from accord.inference.exact._order import find_cliques
 from accord.inference.search import decode_factors
 from accord.inference.triangles._propagate import propagate_triangles
 
+AnyField = PairwiseField | TriangleField
 EXACT, REGIONS, FACTORS = range(3)
 LARGEST_TABLE = 2**15  # entries of a clique up to which a graph is solved exactly
 MOST_TRIANGLES = 3  # of an edge, for which regions are used
@@ -43,6 +45,9 @@ class SolvedBeliefs:
     residual: Tensor  # [*replicas, graphs]
     field: TriangleField
     triangle: Tensor | None = None  # [*replicas, triangles, states, states, states]; None where some replicas have none
+
+
+AnyBeliefs = Beliefs | SolvedBeliefs
 
 
 @torch.no_grad()

@@ -9,15 +9,14 @@ from torch import Tensor
 from accord.encoders import Noise
 from accord.evaluation import check_level, needs_probabilities
 from accord.field import PairwiseField
-from accord.field.triangles import TriangleField
 from accord.graphs import GraphBatch, Topology
+from accord.inference.triangles import AnyField
 from accord.learning.objectives._maximin import GameOptions, field_beliefs, maximin_objective
 from accord.learning.objectives._parts import FieldNetworks
 from accord.learning.objectives._pseudolikelihood import pseudolikelihood
 from accord.learning.objectives._ranking import rank, within_bounds
 from accord.learning.training import Objective, PartOptions
 
-AnyField = PairwiseField | TriangleField
 FieldOf = Callable[..., AnyField]  # logits of nodes, edges and, if there are any, triangles; and a topology
 FieldLoss = Callable[[Any, Tensor], Tensor]  # field and labels [R, nodes] -> loss [R]
 Decode = Callable[[Any], Tensor]  # field -> labels [R, nodes]

@@ -9,15 +9,12 @@ from torch import Tensor
 
 from accord.field.triangles import TriangleField, TrianglePseudomarginals
 from accord.graphs import Topology, topology_triangles
-from accord.inference import Beliefs, Semiring
-from accord.inference.triangles import SolvedBeliefs, decode_triangles, solve_triangles
+from accord.inference import Semiring
+from accord.inference.triangles import AnyBeliefs, SolvedBeliefs, decode_triangles, solve_triangles
 from accord.learning.selection._combination import FieldChoice
 
 SWEEPS = 20  # of max-product; where elimination decodes, they do not matter
 PREFIX = "triangle_"
-
-
-AnyBeliefs = Beliefs | SolvedBeliefs
 
 
 @dataclass(frozen=True, eq=False)

@@ -125,7 +125,8 @@ class _TriangleSearch(_Search):
 
     def choice(self, rows: Tensor) -> TriangleChoice:
         """Candidates [..., R, numbers]."""
-        return replace(self.order_2, **dict(zip(CHOSEN, rows.unbind(-1), strict=True)))
+        own = self.order_2.own() | dict(zip(CHOSEN, rows.unbind(-1), strict=True))
+        return TriangleChoice(self.order_2.pairs, **own)
 
     def solve(self, rows: Tensor) -> _Solved:
         """Solve candidates [candidates, R, numbers], as many at once as fit into memory."""

@@ -54,7 +54,7 @@ class AgreementTriangleScorer(TriangleScorer):
         same = torch.eye(self.num_states, dtype=every.dtype, device=every.device)
         three = same[:, :, None] * same[:, None, :]
         first, second, third = node[triangles.corner].unbind(1)
-        total = first[..., :, None, None] + second[..., None, :, None] + third[..., None, None, :]
+        total: Tensor = first[..., :, None, None] + second[..., None, :, None] + third[..., None, None, :]
         total = total + every[..., None, None, None] * three
         for side in range(3):
             logit = pair[triangles.side[:, side]] + each

@@ -45,6 +45,9 @@ def test_a_batch_of_all_kinds_equals_its_graphs_one_by_one(monkeypatch):
         torch.testing.assert_close(getattr(whole, name), expected, rtol=0, atol=1e-9)
     labels = torch.cat([decode_triangles(part) for part in parts])
     torch.testing.assert_close(field.score(decode_triangles(field)), field.score(labels))
+    quick = decode_triangles(field, search=False)
+    assert torch.equal(quick[:5], labels[:5])  # the narrow graph
+    assert torch.equal(quick[5:12], solve_triangles(parts[1], "max").node.argmax(-1))
 
 
 def test_propagation_of_factors_keeps_consistent_pseudomarginals_where_triangles_share_no_edge():

@@ -145,6 +145,12 @@ def test_several_tasks_and_members_are_trained_side_by_side(bench):
     assert len(both.choice_["triangle_weight"]) == 2
 
 
+def test_the_winner_of_several_candidates_gets_triangles(bench):
+    chosen = NodeClassifier(max_epochs=2, order=3).fit(bench.train[:20], bench.val[:10])
+    assert isinstance(chosen.model_, TriangleModel) and len(chosen.candidates_) > 2
+    assert chosen.recipe_.triangles is not None
+
+
 def test_recipes_convert_to_json_and_back(bench):
     recipe = recipe_of(bench)
     assert recipe_from_config(recipe_to_config(recipe)) == recipe

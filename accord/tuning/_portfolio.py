@@ -122,7 +122,7 @@ def fit_portfolio(
     pairs: list[tuple[float, ProxyModel, SPNRecipe]] = []
     for (node_recipe, node), (edge_recipe, edge) in product(nodes[:KEPT], edges[:KEPT]):
         pair = replace(edge_recipe, encoder=node_recipe.encoder, node=node_recipe.node)
-        alone = replace(pair, refinement=None, triangles=None)  # only the winner is refined and gets triangles
+        alone = replace(pair, refinement=None)  # only the winner is refined
         model = combine_parts(alone, node, edge, run, shape, replicas, level, method.ensemble)
         model.history = _merged(node.history, edge.history)
         score = float(model.chosen.score.double().nanmean())

@@ -151,6 +151,11 @@ def test_the_winner_of_several_candidates_gets_triangles(bench):
     assert chosen.recipe_.triangles is not None
 
 
+def test_a_search_keeps_the_order(bench):
+    found = NodeClassifier(max_epochs=2, order=3, search=2, encoder="linear").fit(bench.train[:20], bench.val[:10])
+    assert isinstance(found.model_, TriangleModel) and found.search_results_
+
+
 def test_recipes_convert_to_json_and_back(bench):
     recipe = recipe_of(bench)
     assert recipe_from_config(recipe_to_config(recipe)) == recipe

@@ -240,7 +240,7 @@ def report(records: list[dict[str, Any]]) -> str:
                 name,
                 f"{train['triangles']} / {val['triangles']}",
                 " / ".join(f"{100 * share:.0f}" for share in train["equal"]),
-                f"{beyond_pairs(name):.3f}",
+                f"{beyond_pairs(name):.4f}",
                 *(f"{value:.3f}" for value in likely.values()),
                 f"{sum(w > 0 for w in counted)} of {len(counted)}",
             ]

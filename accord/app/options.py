@@ -41,6 +41,9 @@ EnsembleOption = Annotated[
 RefitOption = Annotated[
     bool | None, typer.Option("--refit", help="At the end, train again on training and validation graphs together.")
 ]
+OrderOption = Annotated[
+    int | None, typer.Option(help="2 for a field of pairs, 3 for pairs and triangles.", show_default="2")
+]
 ClassWeightOption = Annotated[
     str | None,
     typer.Option(help="Weights of training labels: balanced, or by state, fraud=20 or 1,20.", show_default="all equal"),

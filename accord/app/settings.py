@@ -40,6 +40,7 @@ class FitSettings:
     accelerator: str = "auto"
     ensemble: int = 1
     refit: bool = False
+    order: int = 2  # 3: with triangles
     class_weight: str | None = None  # "balanced", or numbers by state as `by_state` reads them
     unlabelled: str | None = None  # a folder of graphs whose labels are not read
     start: str | None = None  # a run or saved model that training goes on from
@@ -47,11 +48,11 @@ class FitSettings:
     whole_recipe: Mapping[str, Any] = field(default_factory=dict)  # of a recipe file, in place of the preset's
 
     def plain(self) -> dict[str, Any]:
-        """The settings as JSON values."""
-        return asdict(self)
+        """The settings as JSON values; the usual order is left out, as in runs of earlier versions."""
+        return {name: value for name, value in asdict(self).items() if name != "order" or value != 2}
 
 
-WHOLE_NUMBERS = ("max_epochs", "seed", "ensemble")
+WHOLE_NUMBERS = ("max_epochs", "seed", "ensemble", "order")
 KEYS = tuple(entry.name for entry in fields(FitSettings) if entry.name != "whole_recipe")  # of a TOML file
 RECIPE_SETS = ("encoder", "edge_encoder", "preset", "refine")  # flags that a recipe file leaves no room for
 

@@ -3,6 +3,7 @@
 from accord.datasets._digits import DigitsBenchmark, DigitsOptions, DigitsTruth, make_digits
 from accord.datasets._splitting import GraphSplit, split_graph
 from accord.datasets._statistics import GraphStatistics, describe_graphs
+from accord.datasets._triples import TriplesBenchmark, TriplesOptions, TriplesTruth, make_triples
 from accord.datasets.benchmarks import (
     Benchmark,
     BenchmarkEntry,
@@ -53,6 +54,9 @@ __all__ = [
     "NodeTable",
     "SplitStatistics",
     "TableMapping",
+    "TriplesBenchmark",
+    "TriplesOptions",
+    "TriplesTruth",
     "benchmark_features",
     "change_mapping",
     "check_folder",
@@ -65,6 +69,7 @@ __all__ = [
     "list_benchmarks",
     "load_benchmark",
     "make_digits",
+    "make_triples",
     "mapping_from",
     "read_folder",
     "read_graph",

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from accord._files import locked
 from accord.encoders import EncoderSpec
+from accord.encoders.scorers.triangles import check_table_size
 from accord.errors import OptionError
 from accord.estimator._automatic import (
     AUTO,
@@ -46,6 +47,8 @@ from accord.methods import (
     Method,
     Recipe,
     SPNRecipe,
+    TriangleRecipe,
+    check_order,
     check_refit,
     preset_features,
     preset_recipe,
@@ -96,6 +99,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         search: how many settings to try on validation data before the best are trained; None tries none. Encoders and
             features that are given stay; what is left at its default is searched. Trials know class weights; they have
             one member each, and the best settings are then trained with `ensemble` and `refit`.
+        order: 2 for a field of pairs, 3 for one of pairs and triangles (method "spn"): a third network scores the
+            labels of linked triples, and counts as far as that gains on validation data.
 
     Attributes:
         treatment_: the fitted treatment of features.
@@ -133,6 +138,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         class_weight: ClassWeight = None,
         fallback: bool = False,
         search: int | None = None,
+        order: int = 2,
     ) -> None:
         self.method = method
         self.encoder = encoder
@@ -155,6 +161,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.fallback = fallback
         self.search = search
+        self.order = order
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Parameters that differ from their defaults, each in a few characters; scikit-learn gives the limit."""
@@ -172,6 +179,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             raise OptionError(f"NodeClassifier: method {self.method!r} is unknown. Choose one of {sorted(METHODS)}.")
         if self.refine and self.method != "spn":
             raise OptionError(f"NodeClassifier: method {self.method!r} has no refinement. Set refine=False.")
+        check_order(self.order)
+        if self.order == 3 and self.method != "spn":
+            raise OptionError(f"NodeClassifier: method {self.method!r} has no order 3. Set order=2, or method='spn'.")
         check_level(self.level)
         check_parameters(self.get_params(deep=False))
         encoder, edge_encoder = fixed_encoders(self.get_params(deep=False))
@@ -179,6 +189,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         recipe = given or preset_recipe(self.preset, encoder, edge_encoder, self.benchmark, self.method, self.refine)
         if self.refine and isinstance(recipe, SPNRecipe) and recipe.refinement is None:
             recipe = replace(recipe, refinement=RefinementOptions())
+        if self.order == 3 and isinstance(recipe, SPNRecipe) and recipe.triangles is None:
+            recipe = replace(recipe, triangles=TriangleRecipe())
         check_class_weight(self.class_weight, self.method, getattr(recipe, "refinement", None) is not None)
         training = replace(recipe.training, accelerator=self.accelerator)
         if self.max_epochs is not None:
@@ -331,6 +343,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         names, scaled = (self.label_names, self.task_names), self.features != "raw"
         data = read_training(graphs, validation, self.seed, self.num_states, *names, known, scaled)
         self.columns_, self.label_names_, self.shape_ = data.columns, data.label_names, data.shape
+        if getattr(self.recipe_, "triangles", None) is not None:
+            check_table_size(self.shape_.num_states)
         self.classes_ = torch.arange(self.shape_.num_states).numpy()
         self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
         return data.train, data.validation

@@ -11,7 +11,7 @@ from accord.errors import GraphError
 from accord.estimator.knowledge import Knowledge, Places, States, known_labels
 from accord.evaluation import EvidencePath, contributions, strongest_paths, without_edges
 from accord.field import PairwiseField
-from accord.inference import possible_states
+from accord.inference import Beliefs, possible_states
 from accord.methods import FieldModel
 
 SHOWN_NEIGHBOURS = 10  # in words
@@ -32,6 +32,7 @@ class Source:
     def explain(self, node: int, label: int | None = None, **extra: Any) -> "Explanation":
         """Solve the field and take the belief of a node apart; None takes the label of the field's decoding."""
         beliefs = self.model.beliefs_of(self.field, "sum")
+        assert isinstance(beliefs, Beliefs)  # the field has no triangles
         if label is None:
             label = int(self.model.labels_of(self.field)[self.task, node])
         terms = contributions(beliefs, node, self.task)

@@ -27,8 +27,10 @@ from accord.evaluation import (
     needs_probabilities,
     pooled_score,
 )
+from accord.field import PairwiseField
+from accord.field.triangles import TriangleField
 from accord.graphs import GraphBatch
-from accord.inference import Beliefs
+from accord.inference.triangles import AnyBeliefs, AnyField
 from accord.methods import PairModel
 
 
@@ -149,7 +151,7 @@ class Labelling(Reading):
             given: what is known, as for `predict`.
         """
         known, batch = self._read_given(given, "sweeps", None), self.collate([check_graph(graph, "sweeps")])
-        field = self.model_.field(batch)
+        field = _of_pairs(self.model_.field(batch), "sweeps")
         if known is not None:
             field = known.bind([graph], 0, batch).apply(field)
         return list(sweeps_of(self.model_, field, self._task_number(task, "sweeps"), max_sweeps))
@@ -227,7 +229,7 @@ class Labelling(Reading):
         places = Places(graph, batch.topology.edge_index.cpu(), "NodeClassifier.explain")
         place, own = places.node(node, "node"), self._task_number(task, "explain")
         knowledge = None if given is None else given.bind([graph], 0, batch)
-        field = self.model_.field(batch)
+        field = _of_pairs(self.model_.field(batch), "explain")
         label = None
         if self.fallback:  # the label may be the node network's
             with warnings.catch_warnings():
@@ -283,7 +285,7 @@ class Labelling(Reading):
             )
         return pooled_score(level, labels, self.replicas_.targets(whole.y), whole.topology, probabilities)
 
-    def _marginals(self, batch: GraphBatch, where: str, knowledge: Knowledge | None = None) -> Beliefs:
+    def _marginals(self, batch: GraphBatch, where: str, knowledge: Knowledge | None = None) -> AnyBeliefs:
         if knowledge is None:
             beliefs = self.model_.beliefs(batch, "sum")
         else:
@@ -296,6 +298,16 @@ class Labelling(Reading):
                 stacklevel=5,
             )
         return beliefs
+
+
+def _of_pairs(field: AnyField, where: str) -> PairwiseField:
+    """A field without triangles."""
+    if isinstance(field, TriangleField):
+        raise OptionError(
+            f"NodeClassifier.{where}: this model counts triangles (order=3), and messages between pairs of nodes do "
+            "not tell what these add. Use answers() or diagnose(), or a model of order=2."
+        )
+    return field
 
 
 def _as_list(graphs: object, given: dict[str, Any]) -> dict[str, Any]:

@@ -79,6 +79,7 @@ def load_model(kind: type["NodeClassifier"], folder: Path, accelerator: str) -> 
             refit=config.get("refit", False),
             class_weight=config.get("class_weight"),
             fallback=config.get("fallback", False),
+            order=3 if isinstance(recipe, SPNRecipe) and recipe.triangles is not None else 2,
         )
         with usual_torch():
             _restore(loaded, folder, tensors, config)

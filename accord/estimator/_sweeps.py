@@ -34,7 +34,9 @@ def sweeps_of(model: FieldModel, field: PairwiseField, task: int, max_sweeps: in
     """
     if isinstance(max_sweeps, bool) or not isinstance(max_sweeps, int) or max_sweeps < 1:
         raise OptionError(f"NodeClassifier.sweeps: max_sweeps is {max_sweeps!r}; give a whole number from 1 on.")
-    settings = model.beliefs_of(field, "sum").problem
+    solved = model.beliefs_of(field, "sum")
+    assert isinstance(solved, Beliefs)  # the field has no triangles
+    settings = solved.problem
     appearance = settings.appearance.expand(field.replicas.numel(), field.num_edges).reshape(*field.replicas, -1)
     before: Beliefs | None = None
     for number, beliefs in enumerate(trace(field, "sum", settings.damping, appearance, max_sweeps)):

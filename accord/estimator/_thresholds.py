@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from accord.errors import InputTypeError, OptionError
-from accord.field import PairwiseField
+from accord.inference.triangles import AnyField
 from accord.methods import FieldModel
 
 Thresholds = Mapping[str | int, float] | float
@@ -52,7 +52,7 @@ def state_of(key: object, num_states: int, names: Sequence[str] | None, option: 
 
 
 def labels_by_threshold(
-    model: FieldModel, field: PairwiseField, probabilities: Tensor, thresholds: Mapping[int, float]
+    model: FieldModel, field: AnyField, probabilities: Tensor, thresholds: Mapping[int, float]
 ) -> Tensor:
     """Labels [R, nodes]: states with a threshold node by node, all others jointly.
 

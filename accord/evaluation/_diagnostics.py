@@ -8,10 +8,9 @@ import torch
 from torch import Tensor
 
 from accord.evaluation._calibration import expected_calibration_error
-from accord.field import PairwiseField
 from accord.graphs import Topology
-from accord.inference import Beliefs
 from accord.inference._blocks import blocks
+from accord.inference.triangles import AnyBeliefs, AnyField
 
 UNLIKELY = -math.log(2)  # lift of an edge whose labels occur together less than half as often as by chance
 
@@ -121,7 +120,7 @@ def join_diagnoses(parts: Sequence[Diagnosis], topology: Topology) -> Diagnosis:
     return Diagnosis(topology=topology, truth=truth, **joined)
 
 
-def pair_probabilities(beliefs: Beliefs, labels: Tensor) -> Tensor:
+def pair_probabilities(beliefs: AnyBeliefs, labels: Tensor) -> Tensor:
     """Probabilities [R, edges] of the two labels of each edge together, by sum-product beliefs.
 
     Args:
@@ -131,7 +130,7 @@ def pair_probabilities(beliefs: Beliefs, labels: Tensor) -> Tensor:
     return _of_labels(beliefs.edge, beliefs.field.edge_index, labels).exp()
 
 
-def lift_of_labels(field: PairwiseField, labels: Tensor) -> Tensor:
+def lift_of_labels(field: AnyField, labels: Tensor) -> Tensor:
     """How much likelier than by chance the two labels of each edge are together, by the edge's own table.
 
     The table is read as the log of a joint distribution of its two ends; the lift is its log-probability of the pair

@@ -45,12 +45,13 @@ if TYPE_CHECKING:
         training_nodes,
     )
     from accord.graphs._topology import Arcs, Topology, topology
-    from accord.graphs._triangles import triangles
+    from accord.graphs._triangles import SIDES, Triangles, find_sides, topology_triangles, triangles
 
 __all__ = [
     "EDGES",
     "MASKS",
     "NODES",
+    "SIDES",
     "TEST_MASK",
     "TRAIN_MASK",
     "TREATMENTS",
@@ -62,6 +63,7 @@ __all__ = [
     "GraphBatch",
     "GraphColumns",
     "Topology",
+    "Triangles",
     "align",
     "check_treatment",
     "cluster_nodes",
@@ -71,6 +73,7 @@ __all__ = [
     "common_treatment",
     "ego_network",
     "ego_networks",
+    "find_sides",
     "fingerprint_graphs",
     "fit_edge_columns",
     "fit_fill",
@@ -81,6 +84,7 @@ __all__ = [
     "labels_within",
     "scale_ratio",
     "topology",
+    "topology_triangles",
     "training_nodes",
     "treatment_of",
     "triangles",
@@ -127,6 +131,6 @@ __getattr__, __dir__ = lazy_names(
             "training_nodes",
         ],
         "_topology": ["Arcs", "Topology", "topology"],
-        "_triangles": ["triangles"],
+        "_triangles": ["SIDES", "Triangles", "find_sides", "topology_triangles", "triangles"],
     },
 )

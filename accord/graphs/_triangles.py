@@ -1,10 +1,17 @@
 """The triangles of a graph."""
 
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+
 import torch
 from torch import Tensor
 
+from accord.errors import GraphError
 from accord.graphs._checks import check_count, check_edge_index, check_graph_room
+from accord.graphs._derived import Derived, Value
+from accord.graphs._topology import Topology
 
+SIDES = ((0, 1), (0, 2), (1, 2))  # corners at the ends of each side of a triangle
 WEDGES = 2**22  # pairs of neighbours that are looked up at a time
 
 
@@ -50,3 +57,59 @@ def triangles(edge_index: Tensor, num_nodes: int) -> Tensor:
     listed = torch.cat(found).sort(1).values
     distinct: Tensor = listed.unique(dim=0)
     return distinct
+
+
+@dataclass(frozen=True, eq=False)
+class Triangles:
+    """Triangles with their corners and sides; side i joins the corners SIDES[i]."""
+
+    corner: Tensor  # [triangles, 3]: nodes
+    side: Tensor  # [triangles, 3]: columns of the edge index
+    turned: Tensor  # [triangles, 3]: the edge is stored from the second corner of the side to the first
+    _derived: Derived = field(default_factory=Derived, init=False, repr=False)
+
+    def cached(self, key: Hashable, build: Callable[[], Value]) -> Value:
+        """The result of `build`, computed once; the key must name everything it depends on beside the graphs."""
+        return self._derived.get(key, build)
+
+    def __len__(self) -> int:
+        """How many triangles."""
+        return len(self.corner)
+
+
+def find_sides(corner: Tensor, edge_index: Tensor, num_nodes: int) -> Triangles:
+    """The sides of triangles among the edges of a graph.
+
+    Args:
+        corner: [triangles, 3].
+        edge_index: [2, edges], each undirected edge once.
+        num_nodes: how many nodes the graph has.
+
+    Raises:
+        GraphError: a side is not an edge.
+    """
+    ends = corner[:, list(SIDES)]  # [triangles, 3, 2]
+    ordered, order = (edge_index.amin(0) * num_nodes + edge_index.amax(0)).sort()
+    wanted = ends.amin(-1) * num_nodes + ends.amax(-1)
+    if not len(ordered):
+        ordered, order = wanted.new_full((1,), -1), wanted.new_zeros(1)
+    place = torch.searchsorted(ordered, wanted).clamp(max=len(ordered) - 1)
+    missing = ordered[place] != wanted
+    if bool(missing.any()):
+        row, side = missing.nonzero()[0].tolist()
+        raise GraphError(
+            f"triangle {row} has the corners {corner[row].tolist()}, but {ends[row, side].tolist()} is not an edge. "
+            "Give triangles of the graph, such as accord.graphs.triangles finds."
+        )
+    side = order[place]
+    return Triangles(corner, side, edge_index[0][side] != ends[..., 0] if len(corner) else side.bool())
+
+
+def topology_triangles(topology: Topology) -> Triangles:
+    """All triangles of the graphs of a batch, found once."""
+
+    def build() -> Triangles:
+        found = triangles(topology.edge_index, topology.num_nodes)
+        return find_sides(found, topology.edge_index, topology.num_nodes)
+
+    return topology.cached("triangles", build)

@@ -8,11 +8,21 @@ from accord.methods._gnn import GNN
 from accord.methods._model import Answer, FieldChange, FieldModel, Method, Shape
 from accord.methods._networks import PairModel, flat_field
 from accord.methods._presets import DENSE_GRID, preset_features, preset_recipe
-from accord.methods._recipe import CRFRecipe, GMNNRecipe, GNNRecipe, PairRecipe, Recipe, SPNRecipe
+from accord.methods._proxy import ProxyModel
+from accord.methods._recipe import (
+    CRFRecipe,
+    GMNNRecipe,
+    GNNRecipe,
+    PairRecipe,
+    Recipe,
+    SPNRecipe,
+    TriangleRecipe,
+)
 from accord.methods._refit import check_again, check_refit, merge_labels, refit
 from accord.methods._registry import METHODS
 from accord.methods._smoothing import SmoothedGNN
-from accord.methods._spn import ProxyModel, StructuredProxyNetwork
+from accord.methods._spn import StructuredProxyNetwork
+from accord.methods._triangles import TriangleModel, check_order
 
 __all__ = [
     "CRF",
@@ -37,7 +47,10 @@ __all__ = [
     "Shape",
     "SmoothedGNN",
     "StructuredProxyNetwork",
+    "TriangleModel",
+    "TriangleRecipe",
     "check_again",
+    "check_order",
     "check_refit",
     "flat_field",
     "merge_labels",

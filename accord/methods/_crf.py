@@ -11,6 +11,7 @@ from accord.errors import InputError, UnusedLabelsWarning
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch, Topology
 from accord.inference import Beliefs, Semiring, propagate
+from accord.inference.triangles import AnyField
 from accord.learning import Replicas, TrainingRun
 from accord.learning.objectives import (
     FieldLoss,
@@ -38,12 +39,14 @@ class CRFModel(PairModel):
         """Scores as potentials."""
         return raw_field(node, edge, topology)
 
-    def labels_of(self, field: PairwiseField) -> Tensor:
+    def labels_of(self, field: AnyField) -> Tensor:
         """Joint labels [R, nodes]."""
+        assert isinstance(field, PairwiseField)
         return propagate(field, semiring="max", damping=self.damping, max_sweeps=SWEEPS).decode()
 
-    def beliefs_of(self, field: PairwiseField, semiring: Semiring = "sum") -> Beliefs:
+    def beliefs_of(self, field: AnyField, semiring: Semiring = "sum") -> Beliefs:
         """Beliefs, propagated until they converge; forests need no damping for that."""
+        assert isinstance(field, PairwiseField)
         return propagate(field, semiring=semiring, damping=0.0 if field.peeling.is_forest else self.damping)
 
 

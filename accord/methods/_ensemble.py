@@ -45,6 +45,12 @@ class Ensemble:
             return logits
         return self._average(logits.flatten(-2).log_softmax(-1).view_as(logits))
 
+    def average_triangles(self, logits: Tensor) -> Tensor:
+        """Scores of triangles [members x R, triangles, states, states, states] -> [R, triangles, ...]."""
+        if self.members == 1:
+            return logits
+        return self._average(logits.flatten(-3).log_softmax(-1).view_as(logits))
+
     def _average(self, logs: Tensor) -> Tensor:
         """The log of the mean over members of exp(logs)."""
         by_member = logs.unflatten(0, (-1, self.members, self.num_tasks))

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from accord.errors import InputError, InputTypeError, OptionError
-from accord.field import PairwiseField
 from accord.graphs import GraphBatch
-from accord.inference import Beliefs, Semiring
+from accord.inference import Semiring
+from accord.inference.triangles import AnyBeliefs, AnyField
 from accord.learning import HistoryRow, Replicas, TrainingRun
 from accord.learning.selection import ADDED_LATER
 from accord.learning.training import Objective, learned
@@ -20,7 +20,7 @@ from accord.methods._recipe import Recipe
 from accord.methods._validated import KEYS, Validated
 
 Choice = dict[str, list[Any]]  # one plain value for each replica, by name
-FieldChange = Callable[[PairwiseField], PairwiseField]  # e.g. known labels, forbidden pairs
+FieldChange = Callable[[AnyField], AnyField]  # e.g. known labels, forbidden pairs
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Answer:
     residual: float | None = None  # last change of a log-message, if belief propagation did not converge
 
     @classmethod
-    def from_beliefs(cls, labels: Tensor, beliefs: Beliefs, probabilities: Tensor) -> "Answer":
+    def from_beliefs(cls, labels: Tensor, beliefs: AnyBeliefs, probabilities: Tensor) -> "Answer":
         """Joint labels [R, nodes], and calibrated probabilities [R, nodes, states] of sum-product beliefs."""
         converged = bool(beliefs.converged.all())
         return cls(labels, probabilities, None if converged else float(beliefs.residual.max()))
@@ -87,19 +87,19 @@ class FieldModel(ABC):
         """Scores [R, nodes, states] of the node network alone."""
 
     @abstractmethod
-    def field(self, batch: GraphBatch) -> PairwiseField:
+    def field(self, batch: GraphBatch) -> AnyField:
         """The field [R, ...] that labels these graphs jointly, from one run of the networks."""
 
     @abstractmethod
-    def labels_of(self, field: PairwiseField) -> Tensor:
+    def labels_of(self, field: AnyField) -> Tensor:
         """Joint labels [R, nodes] of such a field."""
 
     @abstractmethod
-    def beliefs_of(self, field: PairwiseField, semiring: Semiring = "sum") -> Beliefs:
+    def beliefs_of(self, field: AnyField, semiring: Semiring = "sum") -> AnyBeliefs:
         """Node and edge beliefs of such a field."""
 
     @abstractmethod
-    def field_and_scores(self, batch: GraphBatch) -> tuple[PairwiseField, Tensor]:
+    def field_and_scores(self, batch: GraphBatch) -> tuple[AnyField, Tensor]:
         """The field, and the node network's scores [R, nodes, states], from one run of the networks."""
 
     @abstractmethod
@@ -119,7 +119,7 @@ class FieldModel(ABC):
         """Joint labels [R, nodes]."""
         return self.labels_of(self.field(batch))
 
-    def beliefs(self, batch: GraphBatch, semiring: Semiring = "sum") -> Beliefs:
+    def beliefs(self, batch: GraphBatch, semiring: Semiring = "sum") -> AnyBeliefs:
         """Node and edge beliefs of the field."""
         return self.beliefs_of(self.field(batch), semiring)
 
@@ -127,12 +127,12 @@ class FieldModel(ABC):
     def joint_and_alone(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         """Joint labels [R, nodes], and those of the node network alone, from one run of the networks."""
 
-    def answer_of(self, field: PairwiseField) -> Answer:
+    def answer_of(self, field: AnyField) -> Answer:
         """What the whole model says about the nodes of such a field."""
         beliefs = self.beliefs_of(field, "sum")
         return Answer.from_beliefs(self.labels_of(field), beliefs, self.calibrated(beliefs))
 
-    def calibrated(self, beliefs: Beliefs) -> Tensor:
+    def calibrated(self, beliefs: AnyBeliefs) -> Tensor:
         """Probabilities [R, nodes, states] of sum-product beliefs, as certain as validation data support."""
         return self.validated.calibrated(beliefs)
 

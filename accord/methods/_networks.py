@@ -11,6 +11,7 @@ from accord.evaluation import EDGE, NODE
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch, Topology
 from accord.inference import Beliefs, Semiring, propagate
+from accord.inference.triangles import AnyField
 from accord.learning import Replicas
 from accord.learning.objectives import (
     EDGE_KEY,
@@ -43,19 +44,23 @@ class PairModel(FieldModel):
     def field_of(self, node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
         """The field of scores [R, nodes, states] and [R, edges, states, states]."""
 
-    def field(self, batch: GraphBatch) -> PairwiseField:
-        """The field of the networks' scores."""
-        return self.field_of(*self.logits(batch), batch.topology)
-
-    def field_and_scores(self, batch: GraphBatch) -> tuple[PairwiseField, Tensor]:
-        """The field, and the node network's scores [R, nodes, states], from one run of the networks."""
+    def scored_field(self, batch: GraphBatch) -> tuple[AnyField, Tensor, Tensor]:
+        """The field, and the scores of nodes and edges, from one run of the networks."""
         node, edge = self.logits(batch)
-        return self.field_of(node, edge, batch.topology), node
+        return self.field_of(node, edge, batch.topology), node, edge
+
+    def field(self, batch: GraphBatch) -> AnyField:
+        """The field of the networks' scores."""
+        return self.scored_field(batch)[0]
+
+    def field_and_scores(self, batch: GraphBatch) -> tuple[AnyField, Tensor]:
+        """The field, and the node network's scores [R, nodes, states], from one run of the networks."""
+        field, node, _ = self.scored_field(batch)
+        return field, node
 
     def answers(self, batch: GraphBatch, change: FieldChange | None = None) -> dict[str, Answer]:
         """Node network, edge network and the field of both."""
-        node, edge = self.logits(batch)
-        field = self.field_of(node, edge, batch.topology)
+        field, node, edge = self.scored_field(batch)
         return {
             NODE: Answer.most_likely(node.softmax(-1)),
             EDGE: Answer.most_likely(self._by_edges_alone(edge, batch.topology)),
@@ -71,8 +76,8 @@ class PairModel(FieldModel):
 
     def joint_and_alone(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         """Joint labels [R, nodes], and those of the node network alone, from one run of the networks."""
-        node, edge = self.logits(batch)
-        return self.labels_of(self.field_of(node, edge, batch.topology)), node.argmax(-1)
+        field, node, _ = self.scored_field(batch)
+        return self.labels_of(field), node.argmax(-1)
 
     @torch.no_grad()
     def agreement(self, batch: GraphBatch) -> tuple[Tensor, dict[str, Tensor]]:
@@ -81,10 +86,9 @@ class PairModel(FieldModel):
         Returns:
             The log-probabilities, and for each part of the model [R, edges].
         """
-        node, edge = self.logits(batch)
+        field, node, edge = self.scored_field(batch)
         alone = node.log_softmax(-1)
         source, target = (alone[:, end].exp() for end in batch.topology.edge_index)
-        field = self.field_of(node, edge, batch.topology)
         joint = self.beliefs_of(field, "sum").edge.exp()
         pairs = edge.flatten(-2).softmax(-1).view_as(edge)
         same = {NODE: (source * target).sum(-1)}
@@ -135,8 +139,9 @@ class FlatModel(FieldModel):
         logits = self.node_logits(batch)
         return flat_field(self.log_probabilities_of(logits, batch), batch.topology), logits
 
-    def labels_of(self, field: PairwiseField) -> Tensor:
+    def labels_of(self, field: AnyField) -> Tensor:
         """Each node's best state [R, nodes]; joint labels where the edge tables hold constraints or preferences."""
+        assert isinstance(field, PairwiseField)
         if bool(field.edge.any()):
             return propagate(field, semiring="max", damping=CONSTRAINED_DAMPING).decode()
         return field.node.argmax(-1)
@@ -150,8 +155,9 @@ class FlatModel(FieldModel):
         logits = self.node_logits(batch)
         return self.log_probabilities_of(logits, batch).argmax(-1), logits.argmax(-1)
 
-    def beliefs_of(self, field: PairwiseField, semiring: Semiring = "sum") -> Beliefs:
+    def beliefs_of(self, field: AnyField, semiring: Semiring = "sum") -> Beliefs:
         """Beliefs of a field without interactions, or with constraints and preferences alone."""
+        assert isinstance(field, PairwiseField)
         free = not bool(field.edge.any()) or field.peeling.is_forest
         return propagate(field, semiring=semiring, damping=0.0 if free else CONSTRAINED_DAMPING)
 

@@ -4,10 +4,44 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
 from accord.encoders import BilinearScorer, EncoderSpec, ScorerSpec
+from accord.encoders.scorers.triangles import AgreementTriangles, LowRankTriangles, TriangleScorerSpec
 from accord.errors import InputTypeError, OptionError
 from accord.learning import CombinationGrid, GameOptions, PartOptions, RefinementOptions, TrainingOptions
+from accord.learning.selection import TriangleGrid
 
 INFINITY = float("inf")
+DROPOUT = 0.2  # of triangle scorers
+
+
+@dataclass(frozen=True, kw_only=True)
+class TriangleRecipe:
+    """The triangle network of an SPN of order 3, and the candidates of its weights."""
+
+    encoder: EncoderSpec | None = None  # None takes the edge encoder
+    channels: int = 64  # outputs of the encoder, inputs of the scorer
+    # None: which labels are equal, or for two states, whose equality says nothing beyond pairs, tables of low rank.
+    scorer: TriangleScorerSpec | None = None
+    part: PartOptions | None = None  # None takes the edge network's
+    grid: TriangleGrid = field(default_factory=TriangleGrid)
+
+    def __post_init__(self) -> None:
+        kinds = {"encoder": EncoderSpec | None, "scorer": TriangleScorerSpec | None, "part": PartOptions | None}
+        for name, kind in (kinds | {"grid": TriangleGrid, "channels": int}).items():
+            if not isinstance(getattr(self, name), kind):
+                raise InputTypeError(
+                    f"TriangleRecipe: {name} is a {type(getattr(self, name)).__name__}, not a "
+                    f"{getattr(kind, '__name__', kind)}."
+                )
+        if self.channels < 1:
+            raise OptionError(f"TriangleRecipe: channels is {self.channels}; a positive whole number is needed.")
+
+    def scorer_for(self, num_states: int) -> TriangleScorerSpec:
+        """The scorer, for labels with so many states."""
+        if self.scorer is not None:
+            return self.scorer
+        return LowRankTriangles(dropout=DROPOUT) if num_states == 2 else AgreementTriangles(dropout=DROPOUT)
+
+
 # What each field may hold, in every recipe that has it.
 KINDS: dict[str, object] = {
     "encoder": EncoderSpec,
@@ -23,6 +57,7 @@ KINDS: dict[str, object] = {
     "edge_inputs": bool,
     "game": GameOptions,
     "refinement": RefinementOptions | None,
+    "triangles": TriangleRecipe | None,
 }
 RANGES = {
     "edge_channels": (1, 1e6),
@@ -113,6 +148,7 @@ class SPNRecipe(PairRecipe):
     shrinkage: float = 1.0  # pseudo-count against the labelled nodes and edges; bounds the potentials, 0 does not
     refinement: RefinementOptions | None = None  # by the maximin game; None for none
     game: GameOptions = field(default_factory=GameOptions)  # how beliefs are found in the refinement
+    triangles: TriangleRecipe | None = None  # a third network, of triangles (order 3); None for pairs alone
 
 
 @dataclass(frozen=True, kw_only=True)

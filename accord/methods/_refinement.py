@@ -12,7 +12,7 @@ from accord.methods._recipe import SPNRecipe
 from accord.methods._stage import train_stage
 
 if TYPE_CHECKING:
-    from accord.methods._spn import ProxyModel
+    from accord.methods._proxy import ProxyModel
 
 STAGE = "refinement"  # subfolder of its checkpoint
 
@@ -32,16 +32,17 @@ def refine(model: "ProxyModel", recipe: SPNRecipe, level: str, run: TrainingRun,
     options = recipe.refinement
     assert options is not None  # the caller has checked
     node, edge = (replace(part, learning_rate=options.learning_rate) for part in (recipe.node, recipe.edge))
+    networks = model.refined
     objective = FieldObjective(
-        model.networks,
-        model.networks.options(node, edge),
+        networks,
+        networks.options(node, edge),
         level,
-        model.field_of,
+        lambda *scores: model.field_of_scores(*scores[:-1], topology=scores[-1]),
         game_loss(recipe.game),
         model.labels_of,
         {
             "game": asdict(recipe.game),
-            "chosen": {name: values for name, values in model.chosen.to_config().items() if name != "score"},
+            "chosen": {name: values for name, values in model.combination().items() if name != "score"},
         },
     )
     train_stage(

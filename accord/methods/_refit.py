@@ -27,6 +27,8 @@ STAGE = "refit"  # subfolder of its checkpoint
 def check_refit(method: Method) -> None:
     """Refuse methods and networks that cannot be trained again from the start."""
     method.check_simple("refit=True", "refit=False")
+    if getattr(method.recipe, "triangles", None) is not None:
+        raise OptionError("refit=True does not support order=3 yet. Set refit=False, or order=2.")
     check_again(method.recipe, "refit", "set refit=False")
 
 

@@ -1,17 +1,12 @@
 """The Structured Proxy Network: two networks trained apart, and one field that makes their labels agree."""
 
-from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import torch
-from torch import Tensor
 
-from accord.field import PairwiseField
-from accord.graphs import GraphBatch, Topology
-from accord.inference import Beliefs, Semiring
+from accord.graphs import GraphBatch
 from accord.learning import Replicas, TrainingRun
-from accord.learning.objectives import FieldNetworks, ProxyObjective
+from accord.learning.objectives import ProxyObjective, TriangleNetworks
 from accord.learning.selection import (
     FieldChoice,
     Shrinkage,
@@ -21,55 +16,14 @@ from accord.learning.selection import (
 )
 from accord.learning.training import determinism, kept_memory
 from accord.methods._ensemble import Ensemble
-from accord.methods._model import Choice, FieldModel, Method, Shape
-from accord.methods._networks import PairModel, build_networks
+from accord.methods._model import FieldModel, Method, Shape
+from accord.methods._networks import build_networks
+from accord.methods._proxy import ProxyModel
 from accord.methods._recipe import SPNRecipe
 from accord.methods._refinement import refine
 from accord.methods._stage import train_stage
-from accord.methods._validated import KEYS, measure, times_denser, unseen_states
-
-
-class ProxyModel(PairModel):
-    """Node network and edge network (or one for both), and how they combine.
-
-    Args:
-        networks: the networks.
-        chosen: how they combine and how the field is solved.
-        damping: of belief propagation.
-    """
-
-    method = "spn"
-
-    def __init__(self, networks: FieldNetworks, chosen: FieldChoice, damping: float) -> None:
-        super().__init__(networks, damping)
-        self.chosen = chosen
-
-    def field_of(self, node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
-        """Pseudomarginals combined (Eq. 5)."""
-        return self.chosen.field(node, edge, topology)
-
-    def labels_of(self, field: PairwiseField) -> Tensor:
-        """Joint labels [R, nodes]."""
-        return self.chosen.labels(field, self.damping)
-
-    def beliefs_of(self, field: PairwiseField, semiring: Semiring = "sum") -> Beliefs:
-        """Beliefs with each replica's own reweighting."""
-        return self.chosen.beliefs(field, semiring, self.damping)
-
-    def choice(self) -> Choice:
-        """How the networks combine and how the field is solved."""
-        return self.chosen.to_config() | super().choice()
-
-    def choose(self, choice: Mapping[str, Sequence[Any]]) -> None:
-        """Take over a choice of combination and solver settings."""
-        super().choose(choice)
-        own = {name: values for name, values in choice.items() if name not in KEYS}
-        self.chosen = FieldChoice.from_config(own).to(self.device)
-
-    def to(self, device: torch.device) -> None:
-        """Move networks and choice."""
-        super().to(device)
-        self.chosen = self.chosen.to(device)
+from accord.methods._triangles import TriangleModel, build_triangle_part, extend
+from accord.methods._validated import measure, times_denser, unseen_states
 
 
 class StructuredProxyNetwork(Method):
@@ -83,12 +37,19 @@ class StructuredProxyNetwork(Method):
     @property
     def epochs(self) -> int:
         """How many epochs a whole fit takes."""
-        return self.recipe.training.max_epochs + (self.recipe.refinement.max_epochs if self.recipe.refinement else 0)
+        recipe = self.recipe
+        trainings = 1 if recipe.triangles is None else 2
+        return trainings * recipe.training.max_epochs + (recipe.refinement.max_epochs if recipe.refinement else 0)
 
     def build(self, shape: Shape, replicas: Replicas) -> ProxyModel:
         """An untrained model that combines its networks by the first candidate."""
         chosen = FieldChoice.default(self.recipe.grid.candidates()[0], replicas.pooled(self.ensemble).count)
-        model = ProxyModel(build_networks(self.recipe, shape, replicas), chosen, self.recipe.damping)
+        networks = build_networks(self.recipe, shape, replicas)
+        if self.recipe.triangles is None:
+            model = ProxyModel(networks, chosen, self.recipe.damping)
+        else:
+            whole = TriangleNetworks(networks, build_triangle_part(self.recipe, shape, replicas))
+            model = TriangleModel(whole, chosen, self.recipe.damping)
         model.ensemble = Ensemble.of(replicas, self.ensemble)
         return model
 
@@ -105,7 +66,8 @@ class StructuredProxyNetwork(Method):
         objective = self.objective(model)
         train_stage(model.history, objective, replicas, recipe.training, run, begun, model.kept)
         if recipe.training.max_epochs or begun:  # predictions of untrained networks are nothing to choose by
-            return self.settle(model, run, shape, replicas)
+            model = self.settle(model, run, shape, replicas)
+            return model if recipe.triangles is None else extend(model, self, run, shape, replicas)
         model.validated = unseen_states(run.train, shape.num_states)
         if recipe.refinement is not None:
             refine(model, recipe, self.level, run, replicas)
@@ -119,6 +81,8 @@ class StructuredProxyNetwork(Method):
         with determinism(recipe.training.deterministic), kept_memory(model.device):
             held_out = GraphBatch.collate(run.validation).to(model.device, torch.float32)
             model.chosen = self._choose(model, held_out, own, self._shrinkage(run, own, model.device), run)
+        if recipe.triangles is not None:  # refined and measured with triangles
+            return model
         if recipe.refinement is not None:
             refine(model, recipe, self.level, run, replicas)
         with determinism(recipe.training.deterministic), kept_memory(model.device):

@@ -17,7 +17,7 @@ from accord.evaluation import (
     usual_departure,
 )
 from accord.graphs import GraphBatch, Topology
-from accord.inference import Beliefs
+from accord.inference.triangles import AnyBeliefs
 from accord.learning import Replicas, TrainingRun
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Validated:
             mask[task, states] = True
         return mask.repeat(len(like) // len(mask), 1).to(like.device)
 
-    def calibrated(self, beliefs: Beliefs) -> Tensor:
+    def calibrated(self, beliefs: AnyBeliefs) -> Tensor:
         """Probabilities [R, nodes, states] of sum-product beliefs."""
         if not self.temperature:
             return beliefs.node.exp()
@@ -83,7 +83,7 @@ class Validated:
         return calibrate(beliefs.node, evidence_of(beliefs), share, temperature)
 
 
-def evidence_of(beliefs: Beliefs) -> Tensor:
+def evidence_of(beliefs: AnyBeliefs) -> Tensor:
     """Log-probabilities [R, nodes, states] of each node by its own potentials."""
     return beliefs.field.node.expand_as(beliefs.node).log_softmax(-1)
 

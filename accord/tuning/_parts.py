@@ -7,7 +7,7 @@ equals, up to rounding, the one that an SPN of the same recipe and seed trains, 
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -119,7 +119,7 @@ def combine_parts(
         level: what to choose by.
         ensemble: so many consecutive seeds form one model.
     """
-    method = StructuredProxyNetwork(recipe, level, ensemble)
+    method = StructuredProxyNetwork(replace(recipe, triangles=None), level, ensemble)  # triangles are learned later
     model = method.build(shape, replicas)
     device = next(node.part.parameters()).device
     model.to(device)

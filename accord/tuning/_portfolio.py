@@ -14,8 +14,19 @@ from typing import Any
 import torch
 
 from accord.learning import HistoryRow, Replicas, TrainingRun
-from accord.methods import GNN, FieldModel, Method, PairRecipe, ProxyModel, Recipe, Shape, SPNRecipe
+from accord.methods import (
+    GNN,
+    FieldModel,
+    Method,
+    PairRecipe,
+    ProxyModel,
+    Recipe,
+    Shape,
+    SPNRecipe,
+    StructuredProxyNetwork,
+)
 from accord.methods._refinement import refine
+from accord.methods._triangles import extend
 from accord.methods._validated import measure
 from accord.tuning._candidates import Candidate
 from accord.tuning._parts import TrainedPart, combine_parts, train_edge_part, train_node_part
@@ -120,7 +131,10 @@ def fit_portfolio(
     best = max(score for score, _, _ in pairs)
     # The first within the noise of the best: both lists are in order of likelihood.
     _, model, winner = next(one for one in pairs if one[0] >= best - standard_error(best, run, level))
-    if winner.refinement is not None:
+    if winner.triangles is not None:
+        own = StructuredProxyNetwork(winner, level, method.ensemble)
+        model = extend(model, own, stages.next("order-3"), shape, replicas)
+    elif winner.refinement is not None:
         refine(model, winner, level, run, replicas)
         weight = model.chosen.node_weight if winner.rule == "careful" else None
         model.validated = measure(model, run, replicas.pooled(method.ensemble), level, weight)

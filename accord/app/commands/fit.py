@@ -127,6 +127,7 @@ def build_model(data: Benchmark, settings: FitSettings) -> NodeClassifier:
         task_names=data.task_names,
         ensemble=settings.ensemble,
         refit=settings.refit,
+        order=settings.order,
         class_weight=class_weight(settings.class_weight, data.label_names),
     )
     plain_weights(model.class_weight, data.num_states, data.label_names)  # refuses unknown states

@@ -49,7 +49,7 @@ class AgreementEdgeScorer(Scorer):
         """[edges, replicas, 1]."""
         source, target = edge_ends(h, batch, edges)
         difference = source - target
-        features = self._feature_cosine(batch, h)
+        features = feature_cosine(batch).to(h.dtype)[:, None].expand(-1, self.num_replicas)
         features = features if edges is None else features[edges]
         cosines = torch.stack([functional.cosine_similarity(source, target, dim=-1), features], -1)
         logit = replica_linear(source * target, self.product, self.bias)
@@ -62,15 +62,16 @@ class AgreementEdgeScorer(Scorer):
         last: Tensor = self.last(self.drop(torch.relu(logit), noise, 1))
         return last
 
-    def _feature_cosine(self, batch: GraphBatch, like: Tensor) -> Tensor:
-        """The cosine of the ends' features, the same for all replicas: [edges, replicas]."""
 
-        def build() -> Tensor:
-            unit = functional.normalize(batch.x, dim=-1)
-            pairs = batch.topology.edge_index.t().split(COSINE_BLOCK_EDGES)
-            return torch.cat([(unit[pair[:, 0]] * unit[pair[:, 1]]).sum(-1) for pair in pairs])
+def feature_cosine(batch: GraphBatch) -> Tensor:
+    """The cosine of the features of the ends of each edge [edges], computed once."""
 
-        return batch.cached("feature cosine", build).to(like.dtype)[:, None].expand(-1, self.num_replicas)
+    def build() -> Tensor:
+        unit = functional.normalize(batch.x, dim=-1)
+        pairs = batch.topology.edge_index.t().split(COSINE_BLOCK_EDGES)
+        return torch.cat([(unit[pair[:, 0]] * unit[pair[:, 1]]).sum(-1) for pair in pairs])
+
+    return batch.cached("feature cosine", build)
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,18 @@ from accord.learning.objectives._parts import (
 from accord.learning.objectives._proxy import EdgeObjective, NodeObjective, ProxyObjective
 from accord.learning.objectives._pseudolikelihood import conditional_scores, counted_nodes, pseudolikelihood
 from accord.learning.objectives._ranking import rank
+from accord.learning.objectives._triangles import (
+    TRIANGLE_KEY,
+    TriangleNetworks,
+    TriangleObjective,
+    TrianglePart,
+    triangle_loss,
+    triple_numbers,
+)
 
 __all__ = [
     "EDGE_KEY",
+    "TRIANGLE_KEY",
     "EdgeObjective",
     "EdgePart",
     "FieldLoss",
@@ -40,6 +49,9 @@ __all__ = [
     "SeparateNetworks",
     "SharedNetworks",
     "SharedPart",
+    "TriangleNetworks",
+    "TriangleObjective",
+    "TrianglePart",
     "conditional_scores",
     "consistency_penalty",
     "counted_nodes",
@@ -51,4 +63,6 @@ __all__ = [
     "pseudolikelihood_loss",
     "rank",
     "raw_field",
+    "triangle_loss",
+    "triple_numbers",
 ]

@@ -10,16 +10,16 @@ from accord.encoders import Noise
 from accord.evaluation import check_level, needs_probabilities
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch, Topology
-from accord.inference import propagate
-from accord.learning.objectives._maximin import GameOptions, maximin_objective
+from accord.inference.triangles import AnyField
+from accord.learning.objectives._maximin import GameOptions, field_beliefs, maximin_objective
 from accord.learning.objectives._parts import FieldNetworks
 from accord.learning.objectives._pseudolikelihood import pseudolikelihood
 from accord.learning.objectives._ranking import rank, within_bounds
 from accord.learning.training import Objective, PartOptions
 
-FieldOf = Callable[[Tensor, Tensor, Topology], PairwiseField]  # logits of nodes and edges -> their field
-FieldLoss = Callable[[PairwiseField, Tensor], Tensor]  # field and labels [R, nodes] -> loss [R]
-Decode = Callable[[PairwiseField], Tensor]  # field -> labels [R, nodes]
+FieldOf = Callable[..., AnyField]  # logits of nodes, edges and, if there are any, triangles; and a topology
+FieldLoss = Callable[[Any, Tensor], Tensor]  # field and labels [R, nodes] -> loss [R]
+Decode = Callable[[Any], Tensor]  # field -> labels [R, nodes]
 DAMPING, SWEEPS = 0.5, 20  # of the marginals that some levels judge
 
 
@@ -41,7 +41,7 @@ def _blank_field(states: int, topology: Topology) -> PairwiseField:
 def game_loss(options: GameOptions) -> FieldLoss:
     """The maximin game: the negative (Bethe) log-likelihood per labelled node, with the gradient of Eq. 11."""
 
-    def loss(field: PairwiseField, targets: Tensor) -> Tensor:
+    def loss(field: AnyField, targets: Tensor) -> Tensor:
         objective, likelihood = maximin_objective(field, targets, options)
         # The gradient comes from the game's objective, the reported value is the likelihood.
         reported = (objective - objective.detach() + likelihood.detach()).sum(-1)
@@ -92,16 +92,18 @@ class FieldObjective(Objective):
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy of joint labels; the networks have one score, since they are used together."""
         field, usable = self._field(batch)
-        logs = propagate(field, damping=DAMPING, max_sweeps=SWEEPS).node if needs_probabilities(self.level) else None
+        logs = None
+        if needs_probabilities(self.level):
+            logs = field_beliefs(field, GameOptions(damping=DAMPING, max_sweeps=SWEEPS)).node
         score = rank(self.decode(field), targets, batch.topology, self.level, logs)
         return {"field": torch.where(usable, score, -torch.inf)}
 
-    def _field(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[PairwiseField, Tensor]:
+    def _field(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[AnyField, Tensor]:
         """The field, and which replicas [R] have usable potentials; those of the others are set to 0."""
-        node, edge = (at_least_single(logits) for logits in self.networks.logits(batch, noise))
-        usable = within_bounds(node) & within_bounds(edge)
-        node, edge = (torch.where(usable.view(-1, *(1,) * (x.dim() - 1)), x, 0.0) for x in (node, edge))
-        return self.field_of(node, edge, batch.topology), usable
+        scores = [at_least_single(logits) for logits in self.networks.field_logits(batch, noise)]
+        usable = torch.stack([within_bounds(logits) for logits in scores]).all(0)
+        scores = [torch.where(usable.view(-1, *(1,) * (x.dim() - 1)), x, 0.0) for x in scores]
+        return self.field_of(*scores, batch.topology), usable
 
 
 def at_least_single(values: Tensor) -> Tensor:

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from accord.errors import OptionError
 from accord.field import PairwiseField
+from accord.field.triangles import TriangleField
 from accord.inference import Beliefs, ExactBeliefs, eliminate_beliefs, propagate
+from accord.inference.triangles import SolvedBeliefs, solve_triangles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,43 +33,50 @@ class GameOptions:
             raise OptionError(f"GameOptions: max_sweeps is {self.max_sweeps!r}; a positive whole number is needed.")
 
 
-def field_beliefs(field: PairwiseField, options: GameOptions) -> Beliefs | ExactBeliefs:
+def field_beliefs(field: PairwiseField | TriangleField, options: GameOptions) -> Beliefs | ExactBeliefs | SolvedBeliefs:
     """Sum-product marginals, without a gradient."""
     with torch.no_grad():
+        if isinstance(field, TriangleField):  # exactly, where the graph is narrow
+            return solve_triangles(field, "sum", options.damping, options.max_sweeps)
         if options.exact:
             return eliminate_beliefs(field, semiring="sum")
         return propagate(field, semiring="sum", damping=options.damping, max_sweeps=options.max_sweeps)
 
 
-def expected_score(field: PairwiseField, node: Tensor, edge: Tensor) -> Tensor:
-    """E_q[theta] for each replica and graph, from marginals (probabilities); forbidden states have probability 0.
+def expected_score(field: PairwiseField | TriangleField, beliefs: Beliefs | ExactBeliefs | SolvedBeliefs) -> Tensor:
+    """E_q[theta] for each replica and graph, by the marginals q; forbidden states have probability 0."""
+    regions = [
+        (field.node, beliefs.node, field.graph, 1),
+        (field.edge, beliefs.edge, field.graph[field.edge_index[0]], 2),
+    ]
+    if isinstance(field, TriangleField):
+        assert isinstance(beliefs, SolvedBeliefs) and beliefs.triangle is not None
+        regions.append((field.triangle, beliefs.triangle, field.graph[field.triangles.corner[:, 0]], 3))
+    total = field.node.new_zeros(*field.replicas, field.num_graphs)
+    for potential, logs, graph, inner in regions:
+        probability = logs.exp()
+        expected = probability * potential.masked_fill(probability == 0, 0.0)
+        total = total.index_add(-1, graph, expected.sum(tuple(range(-inner, 0))))
+    return total
 
-    Args:
-        field: the potentials.
-        node: [*replicas, nodes, states].
-        edge: [*replicas, edges, states, states].
-    """
-    at_nodes = (node * field.node.masked_fill(node == 0, 0.0)).sum(-1)
-    at_edges = (edge * field.edge.masked_fill(edge == 0, 0.0)).sum((-1, -2))
-    total = at_nodes.new_zeros(*field.replicas, field.num_graphs)
-    total = total.index_add(-1, field.graph, at_nodes)
-    return total.index_add(-1, field.graph[field.edge_index[0]], at_edges)
 
-
-def maximin_objective(field: PairwiseField, targets: Tensor, options: GameOptions) -> tuple[Tensor, Tensor]:
+def maximin_objective(
+    field: PairwiseField | TriangleField, targets: Tensor, options: GameOptions
+) -> tuple[Tensor, Tensor]:
     """The game's objective (Eq. 11), whose gradient is that of the likelihood, and the likelihood itself.
 
     Missing labels are summed out: the positive term is then the expectation given the known labels.
 
     Returns:
-        Objective and (Bethe) log-likelihood, both [*replicas, graphs].
+        Objective and (Bethe or Kikuchi) log-likelihood, both [*replicas, graphs].
     """
     negative = field_beliefs(field, options)
-    lowered = expected_score(field, negative.node.exp(), negative.edge.exp())
+    lowered = expected_score(field, negative)
     targets = targets.expand(*field.replicas, -1)
     if bool((targets >= 0).all()):
         raised = field.score(targets)  # with all labels known, the expectation is the score of one labelling
         return raised - lowered, raised.detach() - negative.log_partition
-    positive = field_beliefs(field.clamp(targets), options)
-    raised = expected_score(field, positive.node.exp(), positive.edge.exp())
-    return raised - lowered, positive.log_partition - negative.log_partition
+    clamped = field.clamp(targets)
+    assert isinstance(clamped, (PairwiseField, TriangleField))
+    positive = field_beliefs(clamped, options)
+    return expected_score(field, positive) - lowered, positive.log_partition - negative.log_partition

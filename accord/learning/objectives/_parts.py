@@ -63,6 +63,10 @@ class FieldNetworks(ABC):
     def logits(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[Tensor, Tensor]:
         """Scores of nodes [R, nodes, states] and of edges [R, edges, states, states]."""
 
+    def field_logits(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[Tensor, ...]:
+        """Scores of everything that has potentials."""
+        return self.logits(batch, noise)
+
     @abstractmethod
     def node_logits(self, batch: GraphBatch, noise: Noise | None = None) -> Tensor:
         """Scores of nodes [R, nodes, states]."""

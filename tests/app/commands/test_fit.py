@@ -11,8 +11,9 @@ from command_line import NAMES, QUICK, call, make_data, make_graph, refused
 from accord.app import progress
 from accord.app.commands import fit
 from accord.app.settings import FitSettings
-from accord.datasets import read_folder, read_graph, write_graph
+from accord.datasets import TriplesOptions, make_triples, read_folder, read_graph, write_graph
 from accord.estimator import NodeClassifier
+from accord.methods import TriangleModel
 
 FILES = {
     ".lock",
@@ -398,3 +399,19 @@ def test_training_goes_on_from_a_run(trained, data_folder, tmp_path):
     changed.save(tmp_path / "changed")
     assert "beside.start" in refused("fit", data_folder, "--run", tmp_path / "run", *given, tmp_path / "changed")
     assert "not a saved model" in refused("fit", data_folder, "--run", tmp_path / "other", *given, tmp_path)
+
+
+def test_order_3_is_trained_and_kept_with_the_run(tmp_path):
+    made = make_triples(12, 6, 4, options=TriplesOptions(min_triangles=2, max_triangles=4))
+    for name in ("train", "val", "test"):
+        for number, graph in enumerate(getattr(made, name)):
+            write_graph(graph, tmp_path / "data" / name / f"{number}.json")
+    run = tmp_path / "run"
+    done = call("fit", tmp_path / "data", "--order", "3", *QUICK, "--run", run)
+    assert done.exit_code == 0, done.output
+    config = json.loads((run / "config.json").read_text())
+    assert config["settings"]["order"] == 3 and config["recipe"]["triangles"]["channels"] == 64
+    model = NodeClassifier.load(run)
+    assert model.order == 3 and isinstance(model.model_, TriangleModel)
+    assert any(name.startswith("triangle_") for name in rows_of(run / "metrics.csv")[-1])
+    assert refused("fit", tmp_path / "data", "--order", "4", *QUICK, "--run", tmp_path / "other")

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from accord.graphs._topology import Arcs, Topology, topology
     from accord.graphs._triangles import triangles
+    from accord.graphs.words import WordOptions, has_tokens, path_edges
 
 __all__ = [
     "EDGES",
@@ -62,6 +63,7 @@ __all__ = [
     "GraphBatch",
     "GraphColumns",
     "Topology",
+    "WordOptions",
     "align",
     "check_treatment",
     "cluster_nodes",
@@ -77,8 +79,10 @@ __all__ = [
     "fit_treatment",
     "graph_topology",
     "has_labels",
+    "has_tokens",
     "have_mask",
     "labels_within",
+    "path_edges",
     "scale_ratio",
     "topology",
     "training_nodes",
@@ -128,5 +132,6 @@ __getattr__, __dir__ = lazy_names(
         ],
         "_topology": ["Arcs", "Topology", "topology"],
         "_triangles": ["triangles"],
+        "words": ["WordOptions", "has_tokens", "path_edges"],
     },
 )

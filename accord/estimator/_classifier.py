@@ -30,13 +30,14 @@ from accord.estimator._inputs import Known, read_training
 from accord.estimator._labelling import Labelling
 from accord.estimator._saving import write_model
 from accord.estimator._search import search_settings
+from accord.estimator._sequences import WORDS, check_sequence_options, find_transitions, fit_words, reads_words
 from accord.estimator._start import check_start, keep_seen_states, starting_weights
 from accord.estimator._stored import config_of, load_model, tensors_of
 from accord.estimator._trust import warn_of_majority
 from accord.estimator._unlabelled import learn_from, read_unlabelled
 from accord.estimator._weights import ClassWeight, check_class_weight, state_weights
 from accord.evaluation import check_level
-from accord.graphs import FeatureTreatment, common_treatment, fit_treatment, training_nodes
+from accord.graphs import FeatureTreatment, WordOptions, common_treatment, fit_treatment, training_nodes
 from accord.learning import RefinementOptions, Replicas, Report, TrainingRun
 from accord.learning.training import usual_torch
 from accord.methods import (
@@ -45,6 +46,7 @@ from accord.methods import (
     GMNNRecipe,
     Method,
     Recipe,
+    Shape,
     SPNRecipe,
     check_refit,
     preset_features,
@@ -65,7 +67,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         method: "spn" (joint labels), "crf" (a field trained as a whole), "gmnn", "gnn" (the node network alone) or
             "smooth" (its predictions smoothed over the graph).
         encoder: "gcn", "sage", "gat", "unet", "gcnii", "mlp", "linear", an encoder of your own, or "auto": the best on
-            validation data of several (gcnii for a benchmark, or where the method trains its networks together).
+            validation data of several (gcnii for a benchmark, or where the method trains its networks together). For
+            sequences (paths in node order): "bilstm" (what "auto" takes for graphs with tokens), "bigru",
+            "transformer" or "convolution".
         edge_encoder: the same for the edge network; None takes the node network's, or "auto" where that is.
         level: the score on validation data that decides all choices: accuracy of "node"s or of "graph"s (every node
             right), "f1", "likelihood" or "auc" (`accord.evaluation.LEVELS`).
@@ -80,8 +84,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         label_names: names of the states, kept with the model; None takes those that graphs carry
             (`Data.label_names`, as `accord.datasets.read_graphs` sets them), sorted. Labels are then matched by name.
         accelerator: "auto", "cpu" or "cuda".
-        features: "raw", "row-normalised", "standardised" (by the training nodes), or "auto": for a benchmark the
-            preset's choice, else the benchmark's own; for other data standardised, unless features are sparse.
+        features: "raw", "row-normalised", "standardised" (by the training nodes), "words" (`Data.tokens`, a list of
+            strings, by a vocabulary of the training graphs), or "auto": words where graphs have tokens; for a benchmark
+            the preset's choice, else the benchmark's own; for other data standardised, unless features are sparse.
         task_names: names of the labels of a node where it has several, kept with the model.
         symmetric: whether the edge network ignores the direction in which edges are stored. "auto" decides on
             validation data where edges come in one direction only, or with other attributes in each direction.
@@ -96,6 +101,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         search: how many settings to try on validation data before the best are trained; None tries none. Encoders and
             features that are given stay; what is left at its default is searched. Trials know class weights; they have
             one member each, and the best settings are then trained with `ensemble` and `refit`.
+        words: how tokens are read (`accord.graphs.WordOptions`): vectors of words, characters; None for the defaults.
+        scheme: of the labels of sequences. "bio" rules out I-x at the start and after anything but B-x and I-x, in
+            training and prediction; "auto" does so where all labels have such names and all graphs obey; None never.
 
     Attributes:
         treatment_: the fitted treatment of features.
@@ -133,6 +141,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         class_weight: ClassWeight = None,
         fallback: bool = False,
         search: int | None = None,
+        words: WordOptions | None = None,
+        scheme: str | None = AUTO,
     ) -> None:
         self.method = method
         self.encoder = encoder
@@ -155,6 +165,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.fallback = fallback
         self.search = search
+        self.words = words
+        self.scheme = scheme
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Parameters that differ from their defaults, each in a few characters; scikit-learn gives the limit."""
@@ -172,9 +184,15 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             raise OptionError(f"NodeClassifier: method {self.method!r} is unknown. Choose one of {sorted(METHODS)}.")
         if self.refine and self.method != "spn":
             raise OptionError(f"NodeClassifier: method {self.method!r} has no refinement. Set refine=False.")
+        recipe = self._plain_recipe(reads_words(graphs, self.features))
+        return recipe if graphs is None else recipe_for(recipe, self.get_params(deep=False), graphs)
+
+    def _plain_recipe(self, words: bool) -> Recipe:
+        """The recipe for graphs with or without tokens."""
         check_level(self.level)
         check_parameters(self.get_params(deep=False))
-        encoder, edge_encoder = fixed_encoders(self.get_params(deep=False))
+        check_sequence_options(self.words, self.scheme)
+        encoder, edge_encoder = fixed_encoders(self.get_params(deep=False), words)
         given = read_recipe(self.recipe).recipe if isinstance(self.recipe, (str, Path)) else self.recipe
         recipe = given or preset_recipe(self.preset, encoder, edge_encoder, self.benchmark, self.method, self.refine)
         if self.refine and isinstance(recipe, SPNRecipe) and recipe.refinement is None:
@@ -187,7 +205,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         method = METHODS[self.method](recipe, self.level, self.ensemble)
         if self.refit:
             check_refit(method)
-        return recipe if graphs is None else recipe_for(recipe, self.get_params(deep=False), graphs)
+        return recipe
 
     def resolve_features(self, graphs: Sequence[Data]) -> str:
         """The treatment of features that `fit` will use on these training graphs, if they are raw."""
@@ -195,6 +213,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             return self.features
         if isinstance(self.recipe, (str, Path)):
             return read_recipe(self.recipe).features
+        if reads_words(graphs, self.features):
+            return WORDS
         own = self.benchmark is None and self.preset == "accord"
         return treatment_for(graphs) if own else preset_features(self.preset, self.benchmark)
 
@@ -271,7 +291,18 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         if self.search is not None:
             found = search_settings(self, train, held_out, folder)
             self.recipe_, features, self.search_results_ = found.recipe, found.features, trial_rows(found.trials)
-        self.treatment_ = self._fit_treatment(train, features) if start is None else start.treatment_
+        if features == WORDS and start is None:
+            fitted = fit_words(train, self.recipe_, self.words, self.shape_)
+            self.treatment_, self.recipe_, self.shape_ = fitted
+        else:
+            self.treatment_ = self._fit_treatment(train, features) if start is None else start.treatment_
+            self.shape_ = replace(self.shape_, num_features=self.shape_.num_features + self.treatment_.added)
+        found = (
+            None
+            if start is not None
+            else find_transitions(self.scheme, self.recipe_, self.label_names_, [*train, *held_out])
+        )
+        self.recipe_ = self.recipe_ if found is None else replace(self.recipe_, transitions=found)
         train, held_out = ([self.treatment_.apply(graph) for graph in part] for part in (train, held_out))
         weights = state_weights(self.class_weight, train, self.shape_, self.label_names_)
         run = TrainingRun(train, held_out, folder, report, weights)
@@ -322,12 +353,12 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self, graphs: Sequence[Data], validation: Sequence[Data] | None, start: "NodeClassifier | None" = None
     ) -> tuple[list[Data], list[Data]]:
         """Training and validation graphs, with labels as states; sets what the data alone decide."""
-        self.recipe_ = self.resolve_recipe()
+        self.recipe_ = self._plain_recipe(reads_words(graphs, self.features))
         if start is not None:
             if is_automatic(self.get_params(deep=False)):
                 self.recipe_ = replace(start.recipe_, training=self.recipe_.training)  # its networks go on
             check_start(start, self, self.recipe_)
-        known = None if start is None else Known(start.columns_, start.label_names_, start.shape_)
+        known = None if start is None else Known(start.columns_, start.label_names_, start.given_shape_)
         names, scaled = (self.label_names, self.task_names), self.features != "raw"
         data = read_training(graphs, validation, self.seed, self.num_states, *names, known, scaled)
         self.columns_, self.label_names_, self.shape_ = data.columns, data.label_names, data.shape
@@ -344,6 +375,11 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
     def directed_(self) -> bool:
         """Whether the model reads in which direction an edge is stored."""
         return not getattr(getattr(self.recipe_, "scorer", None), "symmetric", True)
+
+    @property
+    def given_shape_(self) -> Shape:
+        """Sizes of the graphs as they are given, without what the treatment of features adds."""
+        return replace(self.shape_, num_features=self.shape_.num_features - self.treatment_.added)
 
     @property
     def choice_(self) -> dict[str, list[Any]]:

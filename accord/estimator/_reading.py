@@ -70,10 +70,11 @@ class Reading:
         """One graph with its columns in the order of training."""
         graph = in_columns(graph, self.columns_)
         GraphBatch.collate([graph])  # refuses a graph that cannot be used before its features are read
-        if graph.x.shape[1] != self.shape_.num_features:
+        given = self.shape_.num_features - self.treatment_.added
+        if graph.x.shape[1] != given:
             raise GraphError(
                 f"NodeClassifier: the graph has {graph.x.shape[1]} features a node, the model was trained on "
-                f"{self.shape_.num_features}. Give the same feature columns as in training."
+                f"{given}. Give the same feature columns as in training."
             )
         return graph
 
@@ -148,7 +149,7 @@ class Reading:
         found: list[Tensor] = []
         for portion in self._batches(listed, given):
             values = self._by_node(values_of(portion.batch, portion.knowledge))
-            sizes = torch.tensor([len(graph.x) for graph in portion.graphs])
+            sizes = torch.tensor([graph.num_nodes for graph in portion.graphs])
             if of_edges:
                 owner = torch.bucketize(portion.batch.topology.edge_index[0].cpu(), sizes.cumsum(0), right=True)
                 sizes = torch.bincount(owner, minlength=len(portion.graphs))

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     )
     from accord.graphs._topology import Arcs, Topology, topology
     from accord.graphs._triangles import triangles
-    from accord.graphs.words import WordOptions, has_tokens, path_edges
+    from accord.graphs.sequences import WordOptions, has_tokens, path_edges
 
 __all__ = [
     "EDGES",
@@ -132,6 +132,6 @@ __getattr__, __dir__ = lazy_names(
         ],
         "_topology": ["Arcs", "Topology", "topology"],
         "_triangles": ["triangles"],
-        "words": ["WordOptions", "has_tokens", "path_edges"],
+        "sequences": ["WordOptions", "has_tokens", "path_edges"],
     },
 )

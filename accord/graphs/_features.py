@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from accord.errors import GraphError, OptionError
 from accord.graphs._masks import training_nodes
-from accord.graphs.words import Vocabulary, WordOptions, fit_vocabulary
+from accord.graphs.sequences import Vocabulary, WordOptions, fit_vocabulary
 
 TREATMENTS = ("raw", "row-normalised", "standardised", "words")
 MARK = "feature_treatment"  # attribute of a `Data` that holds the treatment of its features

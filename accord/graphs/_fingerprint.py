@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from accord._files import fingerprint
 from accord.graphs._masks import MASKS
-from accord.graphs.words import has_tokens
+from accord.graphs.sequences import has_tokens
 
 
 def fingerprint_graphs(graphs: Sequence[Data]) -> str:

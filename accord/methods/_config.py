@@ -6,6 +6,7 @@ from typing import Any
 
 from accord.encoders import encoder_from_config, scorer_from_config
 from accord.errors import OptionError
+from accord.field import Transitions
 from accord.learning import CombinationGrid, GameOptions, PartOptions, RefinementOptions, TrainingOptions
 from accord.methods._recipe import Recipe
 from accord.methods._registry import find_method
@@ -13,7 +14,7 @@ from accord.methods._registry import find_method
 METHOD = "method"  # the key that holds the method's name
 BEFORE: dict[str, dict[str, Any]] = {"spn": {"rule": "score", "shrinkage": 0.0}}  # what recipes without these keys mean
 # Fields that are written only where they differ from these values, so that files of earlier versions stay the same.
-LATER: dict[str, Any] = {"edge_inputs": False}
+LATER: dict[str, Any] = {"edge_inputs": False, "transitions": None}
 PLAIN: dict[str, type] = {
     "node": PartOptions,
     "edge": PartOptions,
@@ -22,6 +23,7 @@ PLAIN: dict[str, type] = {
     "grid": CombinationGrid,
     "refinement": RefinementOptions,
     "game": GameOptions,
+    "transitions": Transitions,
 }
 NAMED = {
     "encoder": encoder_from_config,

@@ -11,6 +11,7 @@ from accord.errors import InputError, UnusedLabelsWarning
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch, Topology
 from accord.inference import Beliefs, Semiring, propagate
+from accord.inference.chains import path_labels
 from accord.learning import Replicas, TrainingRun
 from accord.learning.objectives import (
     FieldLoss,
@@ -36,10 +37,13 @@ class CRFModel(PairModel):
 
     def field_of(self, node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
         """Scores as potentials."""
-        return raw_field(node, edge, topology)
+        return raw_field(*self.barred(node, edge, topology), topology)
 
     def labels_of(self, field: PairwiseField) -> Tensor:
         """Joint labels [R, nodes]."""
+        labels = path_labels(field)
+        if labels is not None:
+            return labels
         return propagate(field, semiring="max", damping=self.damping, max_sweeps=SWEEPS).decode()
 
     def beliefs_of(self, field: PairwiseField, semiring: Semiring = "sum") -> Beliefs:
@@ -56,7 +60,9 @@ class CRF(Method):
 
     def build(self, shape: Shape, replicas: Replicas) -> CRFModel:
         """An untrained model."""
-        return CRFModel(build_networks(self.recipe, shape, replicas), self.recipe.damping)
+        model = CRFModel(build_networks(self.recipe, shape, replicas), self.recipe.damping)
+        model.transitions = self.recipe.transitions
+        return model
 
     def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> CRFModel:
         """Train, and keep the networks whose joint labels are best on validation data."""

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from accord.encoders import BilinearScorer, EncoderSpec, ScorerSpec
 from accord.errors import InputTypeError, OptionError
+from accord.field import Transitions
 from accord.learning import CombinationGrid, GameOptions, PartOptions, RefinementOptions, TrainingOptions
 
 INFINITY = float("inf")
@@ -23,6 +24,7 @@ KINDS: dict[str, object] = {
     "edge_inputs": bool,
     "game": GameOptions,
     "refinement": RefinementOptions | None,
+    "transitions": Transitions | None,
 }
 RANGES = {
     "edge_channels": (1, 1e6),
@@ -96,6 +98,7 @@ class PairRecipe(Recipe):
     scorer: ScorerSpec = field(default_factory=BilinearScorer)
     edge: PartOptions = field(default_factory=PartOptions)
     damping: float = 0.5  # of belief propagation, in selection and prediction
+    transitions: Transitions | None = None  # that labels of sequences never have; None for none
 
 
 @dataclass(frozen=True, kw_only=True)

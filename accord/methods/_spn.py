@@ -46,7 +46,7 @@ class ProxyModel(PairModel):
 
     def field_of(self, node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
         """Pseudomarginals combined (Eq. 5)."""
-        return self.chosen.field(node, edge, topology)
+        return self.chosen.field(*self.barred(node, edge, topology), topology)
 
     def labels_of(self, field: PairwiseField) -> Tensor:
         """Joint labels [R, nodes]."""
@@ -89,7 +89,7 @@ class StructuredProxyNetwork(Method):
         """An untrained model that combines its networks by the first candidate."""
         chosen = FieldChoice.default(self.recipe.grid.candidates()[0], replicas.pooled(self.ensemble).count)
         model = ProxyModel(build_networks(self.recipe, shape, replicas), chosen, self.recipe.damping)
-        model.ensemble = Ensemble.of(replicas, self.ensemble)
+        model.ensemble, model.transitions = Ensemble.of(replicas, self.ensemble), self.recipe.transitions
         return model
 
     def objective(self, model: FieldModel) -> ProxyObjective:

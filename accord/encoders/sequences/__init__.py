@@ -2,7 +2,6 @@
 
 from accord.encoders.sequences._convolution import Convolution
 from accord.encoders.sequences._encoder import SequenceSpec
-from accord.encoders.sequences._layout import SequenceLayout, sequence_layout
 from accord.encoders.sequences._recurrent import BiGRU, BiLSTM
 from accord.encoders.sequences._transformer import Transformer
 from accord.encoders.sequences._words import WordInputs, Words
@@ -11,10 +10,8 @@ __all__ = [
     "BiGRU",
     "BiLSTM",
     "Convolution",
-    "SequenceLayout",
     "SequenceSpec",
     "Transformer",
     "WordInputs",
     "Words",
-    "sequence_layout",
 ]

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from accord.encoders._spec import ACTIVATIONS
 from accord.encoders.replica import Noise, ReplicaLinear
 from accord.encoders.sequences._encoder import SequenceBody, SequenceSpec
-from accord.encoders.sequences._layout import SequenceLayout
 from accord.errors import OptionError
+from accord.graphs.sequences import SequenceLayout
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from accord.encoders._encoder import Encoder, EncoderSpec
 from accord.encoders.replica import Noise, ReplicaLinear, constant_weights
-from accord.encoders.sequences._layout import SequenceLayout, sequence_layout
 from accord.encoders.sequences._words import WordInputs, Words
 from accord.errors import GraphError, InputTypeError, OptionError
 from accord.graphs import GraphBatch
+from accord.graphs.sequences import SequenceLayout, sequence_layout
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class SequenceEncoder(Encoder):
 
     def encode(self, batch: GraphBatch, noise: Noise | None) -> Tensor:
         """Run the layers."""
-        layout = sequence_layout(batch, type(self.spec).__name__)
+        layout = sequence_layout(batch.topology, type(self.spec).__name__)
         if self.inputs is None:
             h = batch.x[:, None].expand(-1, self.num_replicas, -1)
         else:

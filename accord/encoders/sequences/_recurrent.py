@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from accord.encoders.replica import Noise, fan_in_weights
 from accord.encoders.sequences._encoder import SequenceBody, SequenceSpec
-from accord.encoders.sequences._layout import SequenceLayout
+from accord.graphs.sequences import SequenceLayout
 
 
 class RecurrentLayer(nn.Module):

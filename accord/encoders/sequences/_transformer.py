@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from accord.encoders.replica import Noise, ReplicaLayerNorm, ReplicaLinear
 from accord.encoders.sequences._encoder import SequenceBody, SequenceSpec
-from accord.encoders.sequences._layout import SequenceLayout
 from accord.errors import OptionError
+from accord.graphs.sequences import SequenceLayout
 
 WAVELENGTH = 10_000.0  # of the slowest wave of the positions, in units of 2 pi, as in the paper
 FEED_FORWARD = 2  # times as wide as the layers

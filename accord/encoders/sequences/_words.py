@@ -21,7 +21,7 @@ CHARACTER_BOUND = 0.25  # of the initial weights of characters
 
 @dataclass(frozen=True)
 class Words(Spec):
-    """Sizes of a vocabulary (`accord.graphs.words.Vocabulary`), and what each word and character becomes.
+    """Sizes of a vocabulary (`accord.graphs.sequences.Vocabulary`), and what each word and character becomes.
 
     Args:
         words: ids of words whose vectors are trained: 0, the unknown word, and the training words.

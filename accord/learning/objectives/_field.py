@@ -11,6 +11,7 @@ from accord.evaluation import check_level, needs_probabilities
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch, Topology
 from accord.inference import propagate
+from accord.inference.chains import path_likelihood
 from accord.learning.objectives._maximin import GameOptions, maximin_objective
 from accord.learning.objectives._parts import FieldNetworks
 from accord.learning.objectives._pseudolikelihood import pseudolikelihood
@@ -39,9 +40,15 @@ def _blank_field(states: int, topology: Topology) -> PairwiseField:
 
 
 def game_loss(options: GameOptions) -> FieldLoss:
-    """The maximin game: the negative (Bethe) log-likelihood per labelled node, with the gradient of Eq. 11."""
+    """The maximin game: the negative (Bethe) log-likelihood per labelled node, with the gradient of Eq. 11.
+
+    With exact beliefs it is maximum likelihood; sequences are then solved as chains.
+    """
 
     def loss(field: PairwiseField, targets: Tensor) -> Tensor:
+        exact = path_likelihood(field, targets) if options.exact else None
+        if exact is not None:
+            return -exact.sum(-1) / (targets >= 0).sum(-1).clamp_min(1)
         objective, likelihood = maximin_objective(field, targets, options)
         # The gradient comes from the game's objective, the reported value is the likelihood.
         reported = (objective - objective.detach() + likelihood.detach()).sum(-1)

@@ -15,8 +15,8 @@ from torch_geometric.data import Data
 
 from accord.errors import GraphError, InputError
 from accord.graphs._masks import TRAIN_MASK
-from accord.graphs.words._paths import TOKENS, check_tokens
-from accord.graphs.words._vectors import WordOptions
+from accord.graphs.sequences._paths import TOKENS, check_tokens
+from accord.graphs.sequences._vectors import WordOptions
 
 UNKNOWN_WORD = 0  # id
 NO_CHARACTER, UNKNOWN_CHARACTER, FIRST_CHARACTER = 0, 1, 2
@@ -25,7 +25,7 @@ MOST_CHARACTERS = 20  # of a word; of longer words the first and the last ones c
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words with ids from 1 up: first those of the training graphs, then those known from vectors alone."""
+    """Words with ids from 1 up: first those whose vectors are trained, then those whose given vectors stay."""
 
     words: tuple[str, ...]
     more_words: tuple[str, ...] = ()
@@ -102,8 +102,9 @@ def fit_vocabulary(train: Sequence[Data], options: WordOptions, known: Sequence[
     tokens = [token for number, graph in enumerate(train) for token in _training_tokens(graph, number)]
     counts = Counter(_form(token, options.lower) for token in tokens)
     have = {word for word in known if "\n" not in word}
-    words = sorted(word for word, count in counts.items() if count >= options.min_count or word in have)
-    more = sorted(have - counts.keys()) if have else []
+    trained = counts.keys() if options.tune else counts.keys() - have  # the other vectors stay as they are
+    words = sorted(word for word in trained if counts[word] >= options.min_count or word in have)
+    more = sorted(have - trained)
     spelt = bool(options.character_channels)
     characters = "".join(sorted(set().union(*tokens))) if spelt and tokens else ""
     width = min(max(map(len, tokens), default=1), MOST_CHARACTERS) if spelt else 0

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from accord.errors import GraphError
-from accord.graphs import GraphBatch, Topology
+from accord.graphs._topology import Topology
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,39 +73,55 @@ class SequenceLayout:
         return h.index_select(0, rows).masked_fill(outside.reshape(-1, *(1,) * (h.dim() - 1)), 0.0)
 
 
-def sequence_layout(batch: GraphBatch, where: str) -> SequenceLayout:
-    """The sequences of a batch; a graph that is not a path in node order is refused.
+def path_layout(edge_index: Tensor, graph: Tensor, num_graphs: int) -> SequenceLayout | None:
+    """The sequences of graphs that are all paths in node order; None where one is not.
 
     Args:
-        batch: the graphs.
+        edge_index: [2, edges], each undirected edge once.
+        graph: [nodes], which graph each node belongs to, in rising order.
+        num_graphs: how many graphs there are.
+    """
+    if bool((graph[1:] < graph[:-1]).any()) or not bool(((edge_index[0] - edge_index[1]).abs() == 1).all()):
+        return None
+    sizes = torch.bincount(graph, minlength=num_graphs)
+    # Edges are listed once and join neighbours, so a graph with nodes - 1 of them is a path.
+    edges = torch.bincount(graph[edge_index[0]], minlength=num_graphs)
+    return SequenceLayout(sizes[sizes > 0]) if bool((edges == (sizes - 1).clamp_min(0)).all()) else None
+
+
+def sequence_layout(topology: Topology, where: str) -> SequenceLayout:
+    """The sequences of a batch of graphs; a graph that is not a path in node order is refused.
+
+    Args:
+        topology: the graphs.
         where: what needs sequences, for messages.
     """
-    return batch.topology.cached("sequence layout", lambda: path_layout(batch.topology, where))
-
-
-def path_layout(topology: Topology, where: str) -> SequenceLayout:
-    """The same of a topology."""
-    sizes = torch.bincount(topology.graph, minlength=topology.num_graphs)
-    source, target = topology.edge_index
-    beside = (source - target).abs() == 1
-    if not bool(beside.all()):
-        edge = int((~beside).nonzero()[0])
-        number = int(topology.graph[source[edge]])
-        start = int(sizes[:number].sum())
-        ends = f"{int(source[edge]) - start} and {int(target[edge]) - start}"
-        raise GraphError(f"{where}: graph {number} is not a sequence: it has an edge between nodes {ends}. {_REMEDY}")
-    # Edges are listed once and join neighbours, so a graph with nodes - 1 of them is a path in node order.
-    edges = torch.bincount(topology.graph[source], minlength=topology.num_graphs)
-    broken = (edges != (sizes - 1).clamp_min(0)).nonzero().flatten()
-    if len(broken):
-        number = int(broken[0])
-        raise GraphError(
-            f"{where}: graph {number} is not a sequence: it has {int(sizes[number])} nodes and {int(edges[number])} "
-            f"edges between neighbours. {_REMEDY}"
-        )
-    return SequenceLayout(sizes[sizes > 0])
+    found = topology.cached(
+        "sequence layout", lambda: path_layout(topology.edge_index, topology.graph, topology.num_graphs)
+    )
+    if found is None:
+        raise GraphError(f"{where}: {_difference(topology)} {_REMEDY}")
+    return found
 
 
 _REMEDY = (
     "Number the nodes in order and link each to the next one: data.edge_index = accord.graphs.path_edges(num_nodes)."
 )
+
+
+def _difference(topology: Topology) -> str:
+    """Which graph is no path, and why."""
+    sizes = torch.bincount(topology.graph, minlength=topology.num_graphs)
+    source, target = topology.edge_index
+    far = ((source - target).abs() != 1).nonzero().flatten()
+    if len(far):
+        number = int(topology.graph[source[far[0]]])
+        start = int(sizes[:number].sum())
+        ends = " and ".join(str(int(end[far[0]]) - start) for end in (source, target))
+        return f"graph {number} is not a sequence: it has an edge between nodes {ends}."
+    edges = torch.bincount(topology.graph[source], minlength=topology.num_graphs)
+    number = int((edges != (sizes - 1).clamp_min(0)).nonzero()[0])
+    return (
+        f"graph {number} is not a sequence: it has {int(sizes[number])} nodes, but {int(edges[number])} edges between "
+        "neighbours."
+    )

@@ -1,0 +1,398 @@
+"""Sequence labelling: one encoder with softmax, with two linear-chain CRFs, with SPN and refined SPN.
+
+    python benchmarks/sequences.py results/sequences                      # hours on one core
+    python benchmarks/sequences.py OUT --tasks ocr --seeds 0 --folds 0    # one cell
+
+Needs ud_ewt_*.tsv.gz, wnut17_*.tsv.gz, glove100_subset.npz and ocr_letters.npz in $ACCORD_DATA, and the package
+pytorch-crf. Every method trains the same encoder from the same initial weights, by the same loop and on the same
+batches, for the same number of epochs; only the layer above differs. The epoch, and how the networks of an SPN combine,
+are chosen on validation data; test data are read once, for the record. A finished cell (task, fold, seed, method) is
+one line of OUT/TASK.jsonl, and is not repeated; OUT/README.md is the table of all lines.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+from statistics import mean, stdev
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from accord._files import write_text
+from accord.encoders import BiLSTM, Identity, LinearScorer, TransitionScorer
+from accord.estimator._sequences import find_transitions, fit_words
+from accord.evaluation import entity_scores, graph_accuracy, node_accuracy
+from accord.experiments import provenance
+from accord.experiments._results import markdown_table
+from accord.graphs import GraphBatch, WordOptions, path_edges
+from accord.graphs.sequences import as_sequence, sequence_layout
+from accord.learning import GameOptions, PartOptions, RefinementOptions, Replicas, TrainingOptions, TrainingRun
+from accord.learning.objectives import NodePart
+from accord.learning.objectives._ranking import rank
+from accord.learning.training import Job, Objective, train_in_chunks
+from accord.methods import CRF, GNN, CRFRecipe, GNNRecipe, Shape, SPNRecipe, StructuredProxyNetwork
+from accord.methods._refinement import refine
+
+METHODS = ("softmax", "pytorch-crf", "crf", "spn", "refined")
+TITLES = {"softmax": "softmax", "pytorch-crf": "pytorch-crf", "crf": "CRF", "spn": "SPN", "refined": "refined SPN"}
+CLIP = 5.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """A data set, and how all methods are trained on it."""
+
+    name: str
+    title: str
+    epochs: int
+    refining: int  # further epochs of the refined SPN
+    encoder: BiLSTM
+    learning_rate: float
+    batch: int
+    level: str  # of the choices on validation data
+    words: bool
+    metrics: tuple[str, ...]
+    folds: int = 1
+
+
+TASKS = {
+    task.name: task
+    for task in (
+        Task("ocr", "OCR letters", 30, 10, BiLSTM(64, 1, 0.3, 0.2), 5e-3, 16, "node", False, ("letter", "word"), 10),
+        Task("wnut", "WNUT-17", 12, 4, BiLSTM(100, 1, 0.5, 0.3), 2e-3, 32, "f1", True, ("entity F1", "token")),
+        Task("ewt", "UD EWT", 5, 2, BiLSTM(100, 1, 0.5, 0.3), 2e-3, 32, "node", True, ("token", "sentence")),
+    )
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Graphs of a task, with states as labels."""
+
+    train: list[Data]
+    validation: list[Data]
+    test: list[Data]
+    names: list[str]
+
+
+# Data
+
+
+def folder() -> Path:
+    return Path(os.environ["ACCORD_DATA"])
+
+
+def read_tagged(name: str, column: int) -> list[tuple[list[str], list[str]]]:
+    """Sentences of a file with a word and its labels on each line, and an empty line after each sentence."""
+    text = gzip.open(folder() / name, "rt", encoding="utf-8").read()
+    blocks = [[line.split("\t") for line in block.splitlines()] for block in text.split("\n\n") if block.strip()]
+    return [([row[0] for row in block], [row[column] for row in block]) for block in blocks]
+
+
+def load_tagged(prefix: str) -> Split:
+    parts = [read_tagged(f"{prefix}_{part}.tsv.gz", 1) for part in ("train", "dev", "test")]
+    names = sorted({label for _, labels in parts[0] for label in labels})
+    known = {name: state for state, name in enumerate(names)}
+    graphs = [
+        [
+            as_sequence(Data(tokens=words, y=torch.tensor([known.get(label, -1) for label in labels])), prefix)
+            for words, labels in part
+        ]
+        for part in parts
+    ]
+    return Split(*graphs, names)
+
+
+def load_letters(fold: int) -> Split:
+    """Train on four fifths of a fold, validate on the other fifth, test on the nine other folds."""
+    with np.load(folder() / "ocr_letters.npz") as archive:
+        x, y, ptr, folds = np.unpackbits(archive["x"], axis=1), archive["y"], archive["ptr"], archive["fold"]
+    words = [
+        Data(
+            x=torch.from_numpy(x[start:end]).float(),
+            y=torch.from_numpy(y[start:end]).long(),
+            edge_index=path_edges(int(end - start)),
+        )
+        for start, end in zip(ptr[:-1], ptr[1:], strict=True)
+    ]
+    own = [word for word, number in zip(words, folds.tolist(), strict=True) if number == fold]
+    test = [word for word, number in zip(words, folds.tolist(), strict=True) if number != fold]
+    order = torch.randperm(len(own), generator=torch.Generator().manual_seed(fold)).tolist()
+    cut = len(own) // 5
+    held_out, train = [own[i] for i in order[:cut]], [own[i] for i in order[cut:]]
+    return Split(train, held_out, test, [chr(ord("a") + state) for state in range(26)])
+
+
+def load(task: Task, fold: int) -> Split:
+    return load_letters(fold) if task.name == "ocr" else load_tagged({"wnut": "wnut17", "ewt": "ud_ewt"}[task.name])
+
+
+# pytorch-crf with the same encoder
+
+
+class TorchCRF(nn.Module):
+    """The node network and a CRF layer of pytorch-crf."""
+
+    def __init__(self, node: NodePart, states: int, seed: int) -> None:
+        super().__init__()
+        from torchcrf import CRF as Layer
+
+        self.node = node
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.replicas = nn.ModuleList([Layer(states, batch_first=True)])
+        for parameter in self.replicas.parameters():
+            parameter.replica = 0  # they have no replica axis
+
+    def padded(self, batch: GraphBatch, values: Tensor) -> Tensor:
+        layout = sequence_layout(batch.topology, "pytorch-crf")
+        shape = (len(layout.lengths) * layout.longest, *values.shape[1:])
+        rows = values.new_zeros(shape).index_copy(0, layout.padded, values)
+        return rows.unflatten(0, (len(layout.lengths), layout.longest))
+
+    def forward(self, batch: GraphBatch, targets: Tensor, noise) -> Tensor:
+        """Negative log-likelihood for each labelled node."""
+        scores = self.padded(batch, self.node(batch, noise)[0])
+        mask = self.padded(batch, torch.ones(batch.num_nodes, dtype=torch.uint8)).bool()
+        return -self.replicas[0](scores, self.padded(batch, targets[0]), mask, reduction="sum")[None] / batch.num_nodes
+
+    @torch.no_grad()
+    def labels(self, batch: GraphBatch) -> Tensor:
+        scores = self.padded(batch, self.node(batch)[0])
+        mask = self.padded(batch, torch.ones(batch.num_nodes, dtype=torch.uint8)).bool()
+        return torch.tensor([state for row in self.replicas[0].decode(scores, mask) for state in row])[None]
+
+
+class TorchObjective(Objective):
+    """Its likelihood, and the score of its labels."""
+
+    def __init__(self, part: TorchCRF, options: PartOptions, level: str) -> None:
+        self.parts, self.options, self.level, self.identity = {"field": part}, {"field": options}, level, {}
+
+    def losses(self, batch, targets, noise):
+        return {"field": self.parts["field"](batch, targets, noise)}
+
+    def scores(self, batch, targets):
+        return {"field": rank(self.parts["field"].labels(batch), targets, batch.topology, self.level)}
+
+
+# One cell
+
+
+def run_cells(task: Task, fold: int, seed: int, methods: Sequence[str], report: Callable[[dict], None]) -> None:
+    """Train and score methods on one fold with one seed."""
+    split = load(task, fold)
+    part = PartOptions(learning_rate=task.learning_rate)
+    training = TrainingOptions(
+        max_epochs=task.epochs, batch_graphs=task.batch, evaluate_every=1, clip_norm=CLIP, accelerator="cpu"
+    )
+    common = {"encoder": task.encoder, "node": part, "training": training}
+    pair = {"edge": part, "game": GameOptions(exact=True)}
+    recipes = {
+        "softmax": GNNRecipe(**common),
+        "pytorch-crf": GNNRecipe(**common),
+        "crf": CRFRecipe(
+            **common | {"encoder": replace(task.encoder, ends=True)},
+            **pair,
+            edge_encoder=Identity(),
+            scorer=TransitionScorer(),
+        ),
+        "spn": SPNRecipe(
+            **common,
+            **pair,
+            edge_encoder=task.encoder,
+            shared=SHARED,
+            edge_channels=2 * task.encoder.hidden,
+            scorer=LinearScorer(symmetric=False),
+        ),
+    }
+    replicas, states = Replicas((seed,)), len(split.names)
+    for method in ("softmax", "pytorch-crf", "crf", "spn"):
+        wanted = [name for name in methods if name == method or (name == "refined" and method == "spn")]
+        if not wanted:
+            continue
+        recipe, shape, treatment = recipes[method], Shape(int(split.train[0].x.shape[1]), states), None
+        if task.words:
+            options = WordOptions(vectors=folder() / "glove100_subset.npz")
+            treatment, recipe, shape = fit_words(split.train, recipe, options, shape)
+        train, validation, test = (
+            [graph if treatment is None else treatment.apply(graph) for graph in graphs]
+            for graphs in (split.train, split.validation, split.test)
+        )
+        found = find_transitions("auto", recipe, split.names, [*split.train, *split.validation])
+        recipe = recipe if found is None else replace(recipe, transitions=found)
+        run = TrainingRun(train, validation)
+        batches = {"validation": GraphBatch.collate(validation), "test": GraphBatch.collate(test)}
+        record = partial(make_record, report, task, fold, seed, batches, split.names)
+        clock = Clock()
+        if method == "pytorch-crf":
+            node = NodePart(recipe.encoder.build(shape.num_features, states, replicas.keys))
+            network = TorchCRF(node, states, seed)
+            train_in_chunks(Job(TorchObjective(network, part, task.level), replicas, training, run))
+            record(method, network.labels, clock.read(), task.epochs)
+            continue
+        kind = {"softmax": GNN, "crf": CRF, "spn": StructuredProxyNetwork}[method]
+        model = kind(recipe, task.level).fit(run, shape, replicas)
+        spent = clock.read()
+        if method in methods:
+            record(method, model.labels, spent, task.epochs)
+        if method == "spn" and "refined" in methods:
+            options = RefinementOptions(learning_rate=task.learning_rate / 4, max_epochs=task.refining)
+            refine(model, replace(recipe, refinement=options), task.level, run, replicas)
+            record("refined", model.labels, clock.read(), task.epochs + task.refining)
+
+
+def make_record(
+    report: Callable[[dict], None],
+    task: Task,
+    fold: int,
+    seed: int,
+    batches: dict[str, GraphBatch],
+    names: list[str],
+    method: str,
+    labels: Callable[[GraphBatch], Tensor],
+    seconds: tuple[float, float],
+    epochs: int,
+) -> None:
+    """Score a trained model and report the record of its cell."""
+    parts = ("validation",) if PILOT else ("validation", "test")
+    report(
+        {
+            "task": task.name,
+            "fold": fold,
+            "seed": seed,
+            "method": method,
+            **{part: scores(task, labels(batches[part]), batches[part], names) for part in parts},
+            "cpu_seconds": round(seconds[0], 2),
+            "wall_seconds": round(seconds[1], 2),
+            "epochs": epochs,
+            "provenance": provenance(torch.device("cpu")),
+        }
+    )
+
+
+class Clock:
+    """Processor and wall seconds since it was made."""
+
+    def __init__(self) -> None:
+        self.began = time.process_time(), time.perf_counter()
+
+    def read(self) -> tuple[float, float]:
+        return time.process_time() - self.began[0], time.perf_counter() - self.began[1]
+
+
+def scores(task: Task, labels: Tensor, batch: GraphBatch, names: list[str]) -> dict[str, float]:
+    """The metrics of a task, as fractions."""
+    node, graph = node_accuracy(labels[0], batch.y), graph_accuracy(labels[0], batch.y, batch.topology)
+    if task.name != "wnut":
+        return dict(zip(task.metrics, (float(node), float(graph)), strict=True))
+    sizes = torch.bincount(batch.topology.graph).tolist()
+    ours, theirs = ([[names[state] for state in own.tolist()] for own in y.split(sizes)] for y in (labels[0], batch.y))
+    return {"entity F1": entity_scores(ours, theirs).f1, "token": float(node)}
+
+
+# The table
+
+
+INTRODUCTION = """# Sequence labelling
+
+Written by `python benchmarks/sequences.py results/sequences`: {device}, torch {torch}, one thread, {date}.
+The same bidirectional LSTM with softmax, with the CRF of pytorch-crf, with Accord's CRF (exact likelihood, start and
+end scores), with an SPN, and with an SPN that is refined by exact likelihood. Test scores in percent, mean ± standard
+deviation over seeds; on OCR letters each seed is the mean over the folds that are listed. *Difference*: to softmax and
+to pytorch-crf, paired by seed and fold, mean ± standard error, of the first metric. *Time*: processor seconds of
+training, as a ratio to pytorch-crf's of the same seed and fold; medians. Encoder, batches, learning rate and epochs are
+the same for all; the epoch and the combination of an SPN are chosen on validation data. Test data are read once.
+
+UD EWT: UPOS; words by GloVe (100 channels) and a convolution over characters. WNUT-17: the same; Accord's methods know
+the BIO scheme, pytorch-crf has no such option. OCR letters: train on four fifths of one fold, validate on the rest of
+it, test on the nine other folds.
+
+"""
+
+
+def table(records: list[dict]) -> str:
+    known = records[-1]["provenance"]
+    text = INTRODUCTION.format(**{key: known[key] for key in ("device", "torch", "date")})
+    for task in TASKS.values():
+        own = [record for record in records if record["task"] == task.name]
+        cells = {(r["fold"], r["seed"], r["method"]): r for r in own}
+        # Only folds and seeds that every method has finished.
+        places = [p for p in sorted({k[:2] for k in cells}) if all((*p, method) in cells for method in METHODS)]
+        if not places:
+            continue
+        seeds = sorted({seed for _, seed in places})
+        folds = {seed: [fold for fold, own_seed in places if own_seed == seed] for seed in seeds}
+        rows = []
+        for method in METHODS:
+            row = [TITLES[method]]
+            for metric in task.metrics:
+                tested = {key: 100 * cell["test"][metric] for key, cell in cells.items()}
+                values = [mean(tested[fold, seed, method] for fold in folds[seed]) for seed in seeds]
+                row.append(f"{mean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else ""))
+            for other in ("softmax", "pytorch-crf"):
+                row.append("" if other == method else difference(cells, places, method, other, task.metrics[0]))
+            ratios = [cells[(*p, method)]["cpu_seconds"] / cells[(*p, "pytorch-crf")]["cpu_seconds"] for p in places]
+            rows.append([*row, f"{sorted(ratios)[len(ratios) // 2]:.2f}"])
+        head = ["", *task.metrics, "to softmax", "to pytorch-crf", "time"]
+        count = f"{len(places)} folds and seeds ({len(seeds)} seeds)" if task.folds > 1 else f"{len(seeds)} seeds"
+        text += f"## {task.title}: {count}\n\n{markdown_table(head, rows)}\n\n"
+    return text
+
+
+def difference(cells: dict, places: list, method: str, other: str, metric: str) -> str:
+    gains = [100 * (cells[(*p, method)]["test"][metric] - cells[(*p, other)]["test"][metric]) for p in places]
+    error = f" ± {stdev(gains) / len(gains) ** 0.5:.2f}" if len(gains) > 1 else ""
+    return f"{mean(gains):+.2f}{error}"
+
+
+def read_records(out: Path) -> list[dict]:
+    paths = [out / f"{name}.jsonl" for name in TASKS]
+    return [json.loads(line) for path in paths if path.is_file() for line in path.read_text().splitlines()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(range(5)))
+    parser.add_argument("--folds", nargs="+", type=int, default=list(range(10)))
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--pilot", action="store_true", help="validation data only; nothing is written")
+    parser.add_argument("--separate", action="store_true", help="pilot: an SPN with two encoders")
+    given = parser.parse_args()
+    global PILOT, SHARED
+    PILOT, SHARED = given.pilot, not given.separate
+    torch.set_num_threads(1)
+
+    def report(row: dict) -> None:
+        print(json.dumps({key: value for key, value in row.items() if key != "provenance"}), flush=True)
+        if PILOT:
+            return
+        given.out.mkdir(parents=True, exist_ok=True)
+        with (given.out / f"{row['task']}.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        write_text(given.out / "README.md", table(read_records(given.out)))
+
+    for name in given.tasks:
+        task = TASKS[name]
+        for seed, fold in product(given.seeds, given.folds[: task.folds]):
+            done = {(r["task"], r["fold"], r["seed"], r["method"]) for r in read_records(given.out)}
+            missing = [method for method in given.methods if PILOT or (name, fold, seed, method) not in done]
+            if missing:
+                run_cells(task, fold, seed, missing, report)
+
+
+PILOT, SHARED = False, True
+
+if __name__ == "__main__":
+    main()

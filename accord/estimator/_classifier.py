@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -30,14 +29,14 @@ from accord.estimator._inputs import Known, read_training
 from accord.estimator._labelling import Labelling
 from accord.estimator._saving import write_model
 from accord.estimator._search import search_settings
-from accord.estimator._sequences import WORDS, check_sequence_options, find_transitions, fit_words, reads_words
+from accord.estimator._sequences import WORDS, check_sequence_options, fit_inputs, reads_words
 from accord.estimator._start import check_start, keep_seen_states, starting_weights
 from accord.estimator._stored import config_of, load_model, tensors_of
 from accord.estimator._trust import warn_of_majority
 from accord.estimator._unlabelled import learn_from, read_unlabelled
 from accord.estimator._weights import ClassWeight, check_class_weight, state_weights
 from accord.evaluation import check_level
-from accord.graphs import FeatureTreatment, WordOptions, common_treatment, fit_treatment, training_nodes
+from accord.graphs import WordOptions, training_nodes
 from accord.learning import RefinementOptions, Replicas, Report, TrainingRun
 from accord.learning.training import usual_torch
 from accord.methods import (
@@ -46,7 +45,6 @@ from accord.methods import (
     GMNNRecipe,
     Method,
     Recipe,
-    Shape,
     SPNRecipe,
     check_refit,
     preset_features,
@@ -291,18 +289,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         if self.search is not None:
             found = search_settings(self, train, held_out, folder)
             self.recipe_, features, self.search_results_ = found.recipe, found.features, trial_rows(found.trials)
-        if features == WORDS and start is None:
-            fitted = fit_words(train, self.recipe_, self.words, self.shape_)
-            self.treatment_, self.recipe_, self.shape_ = fitted
-        else:
-            self.treatment_ = self._fit_treatment(train, features) if start is None else start.treatment_
-            self.shape_ = replace(self.shape_, num_features=self.shape_.num_features + self.treatment_.added)
-        found = (
-            None
-            if start is not None
-            else find_transitions(self.scheme, self.recipe_, self.label_names_, [*train, *held_out])
-        )
-        self.recipe_ = self.recipe_ if found is None else replace(self.recipe_, transitions=found)
+        inputs = fit_inputs(self, train, held_out, features, start)
+        self.treatment_, self.recipe_, self.shape_ = inputs
         train, held_out = ([self.treatment_.apply(graph) for graph in part] for part in (train, held_out))
         weights = state_weights(self.class_weight, train, self.shape_, self.label_names_)
         run = TrainingRun(train, held_out, folder, report, weights)
@@ -371,44 +359,12 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         with torch.device("meta"):  # sizes without memory
             return starting_weights(start, self._method().build(self.shape_, self._members()))
 
-    @property
-    def directed_(self) -> bool:
-        """Whether the model reads in which direction an edge is stored."""
-        return not getattr(getattr(self.recipe_, "scorer", None), "symmetric", True)
-
-    @property
-    def given_shape_(self) -> Shape:
-        """Sizes of the graphs as they are given, without what the treatment of features adds."""
-        return replace(self.shape_, num_features=self.shape_.num_features - self.treatment_.added)
-
-    @property
-    def choice_(self) -> dict[str, list[Any]]:
-        """What was chosen on validation data besides the weights: plain values by name, one for each task."""
-        return self.model_.choice()
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        """Names of the feature columns that the model was trained on; None where they go by position."""
-        return self.feature_names_ if hasattr(self, "columns_") else None
-
-    @property
-    def feature_names_(self) -> list[str] | None:
-        """The same, of a fitted model."""
-        return None if self.columns_.nodes is None else list(self.columns_.nodes.names)
-
     def _method(self) -> Method:
         return METHODS[self.method](self.recipe_, self.level, self.ensemble)
 
     def _members(self) -> Replicas:
         """The replicas of all members of the ensemble; `replicas_` has one seed, that of their average."""
         return replace(self.replicas_, seeds=tuple(range(self.seed, self.seed + self.ensemble)))
-
-    def _fit_treatment(self, train: list[Data], features: str) -> FeatureTreatment:
-        """The treatment of features; graphs that have been treated already bring their own."""
-        before = common_treatment(train)
-        if before is not None and self.features in ("auto", before.name):
-            return before
-        return fit_treatment(features, train)
 
     # Saving
 

@@ -1,6 +1,7 @@
 """Graphs as a fitted model reads them: prepared, in portions, with what is known about them."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -45,6 +46,31 @@ class Reading:
     label_names_: list[str] | None
     task_names: Sequence[str] | None
 
+    @property
+    def directed_(self) -> bool:
+        """Whether the model reads in which direction an edge is stored."""
+        return not getattr(getattr(self.recipe_, "scorer", None), "symmetric", True)
+
+    @property
+    def given_shape_(self) -> Shape:
+        """Sizes of the graphs as they are given, without what the treatment of features adds."""
+        return replace(self.shape_, num_features=self.shape_.num_features - self.treatment_.added)
+
+    @property
+    def choice_(self) -> dict[str, list[Any]]:
+        """What was chosen on validation data besides the weights: plain values by name, one for each task."""
+        return self.model_.choice()
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the feature columns that the model was trained on; None where they go by position."""
+        return self.feature_names_ if hasattr(self, "columns_") else None
+
+    @property
+    def feature_names_(self) -> list[str] | None:
+        """The same, of a fitted model."""
+        return None if self.columns_.nodes is None else list(self.columns_.nodes.names)
+
     def collate(self, graphs: list[Data]) -> GraphBatch:
         """Graphs side by side as the networks read them: columns in order, features treated, on the model's device."""
         self._check_fitted()
@@ -70,7 +96,7 @@ class Reading:
         """One graph with its columns in the order of training."""
         graph = in_columns(graph, self.columns_)
         GraphBatch.collate([graph])  # refuses a graph that cannot be used before its features are read
-        given = self.shape_.num_features - self.treatment_.added
+        given = self.given_shape_.num_features
         if graph.x.shape[1] != given:
             raise GraphError(
                 f"NodeClassifier: the graph has {graph.x.shape[1]} features a node, the model was trained on "

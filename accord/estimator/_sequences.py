@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -13,14 +13,18 @@ from accord.encoders.sequences import Words
 from accord.errors import GraphError, InputTypeError, OptionError
 from accord.field import Transitions, bio_transitions
 from accord.field._transitions import is_bio
-from accord.graphs import FeatureTreatment, fit_treatment
+from accord.graphs import FeatureTreatment, common_treatment, fit_treatment
 from accord.graphs.sequences import Vocabulary, WordOptions, WordVectors, has_tokens, read_word_vectors
 from accord.graphs.sequences._vocabulary import FIRST_CHARACTER
 from accord.methods import PairRecipe, Recipe, Shape
 
+if TYPE_CHECKING:
+    from accord.estimator._classifier import NodeClassifier
+
 WORDS = "words"  # the treatment of features
 SCHEMES = ("auto", "bio")
 WORD_CHANNELS = 100  # of words without given vectors
+ENCODERS = ("encoder", "edge_encoder", "label_encoder")  # fields of recipes
 
 
 def check_sequence_options(words: object, scheme: object) -> None:
@@ -38,6 +42,51 @@ def reads_words(graphs: Sequence[Data] | None, features: str) -> bool:
     given = graphs if isinstance(graphs, Sequence) else [] if graphs is None else [graphs]
     some = any(isinstance(graph, Data) and has_tokens(graph) for graph in given)
     return features == WORDS or (features == "auto" and some)
+
+
+def fit_inputs(
+    model: "NodeClassifier", train: list[Data], held_out: list[Data], features: str, start: "NodeClassifier | None"
+) -> tuple[FeatureTreatment, Recipe, Shape]:
+    """What a model needs to read graphs: the treatment of features, and the recipe and sizes that go with it.
+
+    Graphs that have been treated already bring their treatment, and a model that training goes on from has its own.
+
+    Args:
+        model: whose parameters, recipe, label names and sizes of the given graphs are known.
+        train: training graphs.
+        held_out: validation graphs.
+        features: the treatment of raw features.
+        start: a fitted model that training goes on from, or None.
+    """
+    recipe, shape = model.recipe_, model.shape_
+    if start is not None:
+        recipe, treatment = _as_before(recipe, start.recipe_), start.treatment_
+    elif features == WORDS:
+        treatment, recipe, shape = fit_words(train, recipe, model.words, shape)
+        return treatment, _with_scheme(model, recipe, [*train, *held_out]), shape
+    else:
+        before = common_treatment(train)
+        taken = before is not None and model.features in ("auto", before.name)
+        treatment = before if before is not None and taken else fit_treatment(features, train)
+        recipe = _with_scheme(model, recipe, [*train, *held_out])
+    return treatment, recipe, replace(shape, num_features=shape.num_features + treatment.added)
+
+
+def _with_scheme(model: "NodeClassifier", recipe: Recipe, graphs: list[Data]) -> Recipe:
+    found = find_transitions(model.scheme, recipe, model.label_names_, graphs)
+    return recipe if found is None else replace(recipe, transitions=found)  # type: ignore[call-arg]
+
+
+def _as_before(recipe: Recipe, before: Recipe) -> Recipe:
+    """The recipe with the vocabulary and the transitions of another one."""
+    changed: dict[str, Any] = {}
+    for name in ENCODERS:
+        own, other = getattr(recipe, name, None), getattr(before, name, None)
+        if isinstance(own, SequenceSpec) and isinstance(other, SequenceSpec):
+            changed[name] = replace(own, words=other.words)
+    if isinstance(recipe, PairRecipe) and isinstance(before, PairRecipe):
+        changed["transitions"] = before.transitions
+    return replace(recipe, **changed)
 
 
 def fit_words(
@@ -63,7 +112,7 @@ def fit_words(
     assert treatment.vocabulary is not None
     words = word_inputs(treatment.vocabulary, options, vectors)
     changed: dict[str, Any] = {}
-    for name in ("encoder", "edge_encoder", "label_encoder"):
+    for name in ENCODERS:
         encoder = getattr(recipe, name, None)
         if isinstance(encoder, SequenceSpec):
             changed[name] = replace(encoder, words=words)

@@ -66,7 +66,7 @@ def read_word_vectors(path: str | Path) -> WordVectors:
     if not path.is_file():
         raise DataNotFoundError(f"{path}: there is no such file. Give an .npz with the arrays words and vectors.")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             given, vectors = archive["words"], archive["vectors"]
     except (LookupError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(

@@ -61,4 +61,4 @@ def _padded(values: Tensor, place: Tensor, count: int, length: int, axis: int, b
     """Rows along an axis at their places among count x length, and `blank` elsewhere."""
     shape = (*values.shape[:axis], count * length, *values.shape[axis + 1 :])
     rows = values.new_full(shape, blank).index_copy(axis, place, values)
-    return rows.unflatten(axis, (count, length))
+    return rows.view(*shape[:axis], count, length, *shape[axis + 1 :])

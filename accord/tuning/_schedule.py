@@ -13,7 +13,8 @@ MAX_BATCH = 32  # graphs
 MAX_UPDATES = 3000
 PATIENCE = 400  # updates without improvement on validation data
 EVALUATE_EVERY = 25  # updates
-SEQUENCES = 32  # in a batch
+SEQUENCES, FEWEST = 32, 4  # in a batch, at most and at least
+LEAST_UPDATES = 20  # in an epoch, as far as the fewest sequences allow
 SEQUENCE_UPDATES, SEQUENCE_EVALUATION = 4000, 100
 LEAST_EPOCHS, MOST_EPOCHS = 10, 100
 SEQUENCE_PATIENCE = 5  # evaluations without improvement
@@ -34,7 +35,7 @@ def sequence_schedule(
     training: TrainingOptions, graphs: Sequence[Data], max_epochs: int | None = None
 ) -> TrainingOptions:
     """The options with batches, epochs and patience for sequences, which share weights over many positions."""
-    batch = min(SEQUENCES, len(graphs))
+    batch = min(max(len(graphs) // LEAST_UPDATES, FEWEST), SEQUENCES, len(graphs))
     updates = math.ceil(len(graphs) / batch)
     epochs = min(max(math.ceil(SEQUENCE_UPDATES / updates), LEAST_EPOCHS), MOST_EPOCHS)
     epochs = epochs if max_epochs is None else max_epochs

@@ -103,9 +103,9 @@ class SequenceEncoder(Encoder):
         else:
             h = self.inputs(batch, noise)
         h = h if noise is None else noise.dropout(h, self.spec.input_dropout, 0)
-        h = self.head(self.body(h, layout, noise))
+        scores: Tensor = self.head(self.body(h, layout, noise))
         if self.ends is None:
-            return h
-        start, end = (torch.zeros_like(h[..., :1]) for _ in range(2))
+            return scores
+        start, end = (torch.zeros_like(scores[..., :1]) for _ in range(2))
         start[layout.first], end[layout.last] = 1.0, 1.0
-        return h + start * self.ends[:, 0] + end * self.ends[:, 1]
+        return scores + start * self.ends[:, 0] + end * self.ends[:, 1]

@@ -13,6 +13,8 @@ from accord.encoders.replica import Noise, fan_in_weights
 from accord.encoders.sequences._encoder import SequenceBody, SequenceSpec
 from accord.graphs.sequences import SequenceLayout
 
+Recursion = type[nn.LSTM] | type[nn.GRU]
+
 
 class RecurrentLayer(nn.Module):
     """One bidirectional layer: parameters as torch's, with a leading replica axis.
@@ -25,10 +27,10 @@ class RecurrentLayer(nn.Module):
         name: of the layer, for its initial weights.
     """
 
-    def __init__(self, kind: type[nn.RNNBase], in_channels: int, hidden: int, seeds: Sequence[int], name: str) -> None:
+    def __init__(self, kind: Recursion, in_channels: int, hidden: int, seeds: Sequence[int], name: str) -> None:
         super().__init__()
         with torch.device("meta"):  # gives names and sizes of the parameters, and the recursion
-            self.recursion = [kind(in_channels, hidden, bidirectional=True)]  # type: ignore[call-arg]  # in a list: no child
+            self.recursion = [kind(in_channels, hidden, bidirectional=True)]  # in a list, so that it is no child
         shapes = {key: value.shape for key, value in self.recursion[0].named_parameters()}
         self.weights = nn.ParameterDict(
             {key: fan_in_weights(seeds, f"{name}.{key}", shape, hidden) for key, shape in shapes.items()}
@@ -71,7 +73,7 @@ class RecurrentBody(SequenceBody):
 class RecurrentSpec(SequenceSpec):
     """Layers of a bidirectional recurrent network; `hidden` counts the channels of each direction."""
 
-    recursion: ClassVar[type[nn.RNNBase]]
+    recursion: ClassVar[Recursion]
 
     def body(self, in_channels: int, seeds: Sequence[int]) -> RecurrentBody:
         """The layers."""

@@ -350,6 +350,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         names, scaled = (self.label_names, self.task_names), self.features != "raw"
         data = read_training(graphs, validation, self.seed, self.num_states, *names, known, scaled)
         self.columns_, self.label_names_, self.shape_ = data.columns, data.label_names, data.shape
+        self.given_shape_ = data.shape
         self.classes_ = torch.arange(self.shape_.num_states).numpy()
         self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
         return data.train, data.validation

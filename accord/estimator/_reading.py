@@ -1,7 +1,6 @@
 """Graphs as a fitted model reads them: prepared, in portions, with what is known about them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -39,6 +38,7 @@ class Reading:
     fallback: bool
     model_: FieldModel
     shape_: Shape
+    given_shape_: Shape  # without the columns that the treatment of features adds
     replicas_: Replicas
     treatment_: FeatureTreatment
     edge_columns_: EdgeColumns | None = None
@@ -50,11 +50,6 @@ class Reading:
     def directed_(self) -> bool:
         """Whether the model reads in which direction an edge is stored."""
         return not getattr(getattr(self.recipe_, "scorer", None), "symmetric", True)
-
-    @property
-    def given_shape_(self) -> Shape:
-        """Sizes of the graphs as they are given, without what the treatment of features adds."""
-        return replace(self.shape_, num_features=self.shape_.num_features - self.treatment_.added)
 
     @property
     def choice_(self) -> dict[str, list[Any]]:

@@ -1,6 +1,7 @@
 """From a fitted `NodeClassifier` to what is saved of it, and back."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +106,7 @@ def _restore(model: "NodeClassifier", folder: Path, tensors: dict[str, Tensor], 
     vocabulary = config["features"].get("vocabulary")
     read = None if vocabulary is None else Vocabulary.from_config(vocabulary)
     model.treatment_ = FeatureTreatment(config["features"]["treatment"], **fitted, vocabulary=read)
+    model.given_shape_ = replace(model.shape_, num_features=model.shape_.num_features - model.treatment_.added)
     model.classes_ = torch.arange(model.shape_.num_states).numpy()
     model.replicas_ = Replicas((model.seed,), model.shape_.num_tasks)
     with torch.device("meta"):  # sizes without memory

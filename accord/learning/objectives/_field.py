@@ -106,9 +106,15 @@ class FieldObjective(Objective):
     def _field(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[PairwiseField, Tensor]:
         """The field, and which replicas [R] have usable potentials; those of the others are set to 0."""
         node, edge = (at_least_single(logits) for logits in self.networks.logits(batch, noise))
-        usable = within_bounds(node) & within_bounds(edge)
-        node, edge = (torch.where(usable.view(-1, *(1,) * (x.dim() - 1)), x, 0.0) for x in (node, edge))
+        usable = within_bounds(node) & within_bounds(_stored(edge))
+        if not bool(usable.all()):  # a table that all edges share stays one, which chains make use of
+            node, edge = (torch.where(usable.view(-1, *(1,) * (x.dim() - 1)), x, 0.0) for x in (node, edge))
         return self.field_of(node, edge, batch.topology), usable
+
+
+def _stored(edge: Tensor) -> Tensor:
+    """Tables [R, edges, states, states] without repeats of one that all edges share (an expanded view)."""
+    return edge[:, :1] if edge.stride(1) == 0 else edge
 
 
 def at_least_single(values: Tensor) -> Tensor:

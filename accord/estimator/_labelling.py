@@ -149,7 +149,8 @@ class Labelling(Reading):
             max_sweeps: how many sweeps to make at most; fewer where messages converge earlier.
             given: what is known, as for `predict`.
         """
-        known, batch = self._read_given(given, "sweeps", None), self.collate([check_graph(graph, "sweeps")])
+        graph = check_graph(graph, "sweeps")
+        known, batch = self._read_given(given, "sweeps", None), self.collate([graph])
         field = self.model_.field(batch)
         if known is not None:
             field = known.bind([graph], 0, batch).apply(field)
@@ -224,7 +225,8 @@ class Labelling(Reading):
             known: what is known, as for `predict`; so are the arguments that follow.
         """
         given = self._read_given(_arguments(known, forbid, forbid_directed, require, prefer), "explain", None)
-        batch = self.collate([check_graph(graph, "explain")])
+        graph = check_graph(graph, "explain")
+        batch = self.collate([graph])
         places = Places(graph, batch.topology.edge_index.cpu(), "NodeClassifier.explain")
         place, own = places.node(node, "node"), self._task_number(task, "explain")
         knowledge = None if given is None else given.bind([graph], 0, batch)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.errors import GraphError, InputError, OptionError
-from accord.estimator._checks import check_graphs, check_list
+from accord.estimator._checks import check_graph, check_graphs, check_list
 from accord.estimator._inputs import in_columns, portions, scored_labels, with_states
 from accord.estimator.knowledge import Given, Knowledge, States
 from accord.graphs import EdgeColumns, FeatureTreatment, GraphBatch, GraphColumns
@@ -162,6 +162,7 @@ class Reading:
         """
         self._check_fitted()
         if isinstance(graphs, Data):
+            graphs = check_graph(graphs, where)
             given = self._read_given(arguments, where, None)
             batch = self.collate([graphs])
             return self._by_node(values_of(batch, None if given is None else given.bind([graphs], 0, batch)))

@@ -144,6 +144,8 @@ def _rows(vocabulary: Vocabulary, vectors: WordVectors, channels: int) -> Tensor
 
 def _check_encoders(recipe: Recipe) -> None:
     """Refuse networks that would take ids of words for numbers."""
+    if recipe.method == "gmnn":
+        raise OptionError("NodeClassifier: method 'gmnn' cannot read words. Use 'spn', 'crf' or 'gnn'.")
     found: dict[str, EncoderSpec] = {"encoder": recipe.encoder}
     if isinstance(recipe, PairRecipe) and not recipe.shared:
         found["edge_encoder"] = recipe.edge_encoder

@@ -148,7 +148,19 @@ def test_auto_takes_a_bilstm_for_tokens():
     assert plain.resolve_recipe(TRAIN).encoder.kind == "bilstm" and plain.resolve_features(TRAIN) == "words"
 
 
+def test_what_is_known_counts_for_sentences_too(spn):
+    sentence = Data(tokens=["Ann", "stone", "saw"])
+    assert spn.predict(sentence, known={1: "O"}).tolist()[1] == 2
+    assert spn.predict([sentence], known=[{0: "B-person"}])[0][0] == 0
+    told = spn.explain(sentence, 1, known={0: "B-person"})
+    assert set(told.messages) == {0, 2}
+
+
 def test_bad_calls_say_what_to_do(spn):
+    with pytest.raises(OptionError, match="the search does not know"):
+        model(search=2).fit(TRAIN, VAL)
+    with pytest.raises(OptionError, match="'gmnn' cannot read words"):
+        model("gmnn").fit(TRAIN, VAL)
     with pytest.raises(OptionError, match="encoder is 'gcn'. Choose 'bilstm'"):
         NodeClassifier(encoder="gcn", label_names=NAMES).fit(TRAIN, VAL)
     with pytest.raises(InputTypeError, match="words is a dict"):

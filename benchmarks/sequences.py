@@ -363,7 +363,7 @@ def table(records: list[dict]) -> str:
                 row.append(f"{median(cells[(*p, method)][time_of] / base[p] for p in places):.2f}")
             rows.append(row)
         head = ["", *task.metrics, "to softmax", "to pytorch-crf", "training", "whole fit"]
-        count = f"{len(places)} folds and seeds ({len(seeds)} seeds)" if task.folds > 1 else f"{len(seeds)} seeds"
+        count = f"{len(seeds)} of 5 seeds" + (f", {len(places)} of 50 folds and seeds" if task.folds > 1 else "")
         text += f"## {task.title}: {count}\n\n{markdown_table(head, rows)}\n\n"
     return text
 

@@ -11,30 +11,27 @@ one line of OUT/TASK.jsonl, and is not repeated; OUT/README.md is the table of a
 """
 
 import argparse
-import gzip
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
 from statistics import mean, median, stdev
 
-import numpy as np
 import torch
+from sequence_tasks import TASKS, Task, folder, load
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from accord._files import write_text
-from accord.encoders import BiLSTM, Identity, LinearScorer, TransitionScorer
+from accord.encoders import Identity, LinearScorer, TransitionScorer
 from accord.estimator._sequences import find_transitions, fit_words
 from accord.evaluation import entity_scores, graph_accuracy, node_accuracy
 from accord.experiments import provenance
 from accord.experiments._results import markdown_table
-from accord.graphs import GraphBatch, WordOptions, path_edges
-from accord.graphs.sequences import as_sequence, sequence_layout
+from accord.graphs import GraphBatch, WordOptions
+from accord.graphs.sequences import sequence_layout
 from accord.learning import GameOptions, PartOptions, RefinementOptions, Replicas, TrainingOptions, TrainingRun
 from accord.learning.objectives import NodePart
 from accord.learning.objectives._ranking import rank
@@ -45,95 +42,6 @@ from accord.methods._refinement import refine
 METHODS = ("softmax", "pytorch-crf", "crf", "spn", "refined")
 TITLES = {"softmax": "softmax", "pytorch-crf": "pytorch-crf", "crf": "CRF", "spn": "SPN", "refined": "refined SPN"}
 CLIP = 5.0
-
-
-@dataclass(frozen=True)
-class Task:
-    """A data set, and how all methods are trained on it."""
-
-    name: str
-    title: str
-    epochs: int
-    refining: int  # further epochs of the refined SPN
-    encoder: BiLSTM
-    learning_rate: float
-    batch: int
-    level: str  # of the choices on validation data
-    words: bool
-    metrics: tuple[str, ...]
-    folds: int = 1
-
-
-TASKS = {
-    task.name: task
-    for task in (
-        Task("ocr", "OCR letters", 25, 6, BiLSTM(64, 1, 0.3, 0.2), 5e-3, 16, "node", False, ("letter", "word"), 10),
-        Task("wnut", "WNUT-17", 10, 3, BiLSTM(100, 1, 0.5, 0.3), 2e-3, 32, "f1", True, ("entity F1", "token")),
-        Task("ewt", "UD EWT", 5, 2, BiLSTM(100, 1, 0.5, 0.3), 2e-3, 32, "node", True, ("token", "sentence")),
-    )
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """Graphs of a task, with states as labels."""
-
-    train: list[Data]
-    validation: list[Data]
-    test: list[Data]
-    names: list[str]
-
-
-# Data
-
-
-def folder() -> Path:
-    return Path(os.environ["ACCORD_DATA"])
-
-
-def read_tagged(name: str, column: int) -> list[tuple[list[str], list[str]]]:
-    """Sentences of a file with a word and its labels on each line, and an empty line after each sentence."""
-    text = gzip.open(folder() / name, "rt", encoding="utf-8").read()
-    blocks = [[line.split("\t") for line in block.splitlines()] for block in text.split("\n\n") if block.strip()]
-    return [([row[0] for row in block], [row[column] for row in block]) for block in blocks]
-
-
-def load_tagged(prefix: str) -> Split:
-    parts = [read_tagged(f"{prefix}_{part}.tsv.gz", 1) for part in ("train", "dev", "test")]
-    names = sorted({label for _, labels in parts[0] for label in labels})
-    known = {name: state for state, name in enumerate(names)}
-    graphs = [
-        [
-            as_sequence(Data(tokens=words, y=torch.tensor([known.get(label, -1) for label in labels])), prefix)
-            for words, labels in part
-        ]
-        for part in parts
-    ]
-    return Split(*graphs, names)
-
-
-def load_letters(fold: int) -> Split:
-    """Train on four fifths of a fold, validate on the other fifth, test on the nine other folds."""
-    with np.load(folder() / "ocr_letters.npz") as archive:
-        x, y, ptr, folds = np.unpackbits(archive["x"], axis=1), archive["y"], archive["ptr"], archive["fold"]
-    words = [
-        Data(
-            x=torch.from_numpy(x[start:end]).float(),
-            y=torch.from_numpy(y[start:end]).long(),
-            edge_index=path_edges(int(end - start)),
-        )
-        for start, end in zip(ptr[:-1], ptr[1:], strict=True)
-    ]
-    own = [word for word, number in zip(words, folds.tolist(), strict=True) if number == fold]
-    test = [word for word, number in zip(words, folds.tolist(), strict=True) if number != fold]
-    order = torch.randperm(len(own), generator=torch.Generator().manual_seed(fold)).tolist()
-    cut = len(own) // 5
-    held_out, train = [own[i] for i in order[:cut]], [own[i] for i in order[cut:]]
-    return Split(train, held_out, test, [chr(ord("a") + state) for state in range(26)])
-
-
-def load(task: Task, fold: int) -> Split:
-    return load_letters(fold) if task.name == "ocr" else load_tagged({"wnut": "wnut17", "ewt": "ud_ewt"}[task.name])
 
 
 # pytorch-crf with the same encoder
@@ -333,6 +241,9 @@ read once.
 UD EWT: UPOS; words by GloVe (100 channels) and a convolution over characters. WNUT-17: the same; Accord's methods know
 the BIO scheme, pytorch-crf has no such option. OCR letters: train on four fifths of one fold, validate on the rest of
 it, test on the nine other folds.
+
+A CRF here has one table for all steps. The tables of an SPN come from the encoder, step by step. Rows appear once all
+methods have finished with a seed and fold.
 
 """
 

@@ -89,7 +89,11 @@ def fit(
     ] = None,
     encoder: Annotated[
         str | None,
-        typer.Option(help="Node network: auto, gcn, sage, gat, unet, gcnii, mlp or linear.", show_default="auto"),
+        typer.Option(
+            help="Node network: auto, gcn, sage, gat, unet, gcnii, mlp or linear; for sequences bilstm, bigru, "
+            "transformer or convolution.",
+            show_default="auto",
+        ),
     ] = None,
     edge_encoder: Annotated[str | None, typer.Option(help="Edge network.", show_default="the node network's")] = None,
     refine: Annotated[
@@ -110,7 +114,7 @@ def fit(
     features: Annotated[
         str | None,
         typer.Option(
-            help="raw, row-normalised, standardised (by the training nodes) or auto.",
+            help="raw, row-normalised, standardised (by the training nodes), words or auto.",
             show_default="auto: the preset's for a benchmark, else raw",
         ),
     ] = None,
@@ -121,6 +125,7 @@ def fit(
     class_weight: options.ClassWeightOption = None,
     unlabelled: options.UnlabelledOption = None,
     start: options.StartOption = None,
+    word_vectors: options.WordVectorsOption = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file with any of these settings; flags take precedence.")
     ] = None,
@@ -156,6 +161,7 @@ def fit(
         "class_weight": class_weight,
         "unlabelled": None if unlabelled is None else str(unlabelled),
         "start": None if start is None else str(start),
+        "word_vectors": None if word_vectors is None else str(word_vectors),
     }
     flags = flags if recipe is None else read_recipe_flags(recipe, flags)
     settings = read_settings(config, flags, override or ())

@@ -61,3 +61,7 @@ PrecisionOption = Annotated[
     float | None,
     typer.Option(help="Leave the label empty where validation data do not show this precision, such as 0.95."),
 ]
+WordVectorsOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Vectors of words, for files of sentences: an .npz with words and vectors."),
+]

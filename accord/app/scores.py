@@ -18,6 +18,9 @@ METRIC_TITLES = {
     "unseen_accuracy": "unseen nodes",
     "graph_accuracy": "graph accuracy",
     "micro_f1": "micro-F1",
+    "entity_precision": "entity precision",
+    "entity_recall": "entity recall",
+    "entity_f1": "entity F1",
     "ece": "calibration error",
 }
 

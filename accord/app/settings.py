@@ -44,6 +44,7 @@ class FitSettings:
     class_weight: str | None = None  # "balanced", or numbers by state as `by_state` reads them
     unlabelled: str | None = None  # a folder of graphs whose labels are not read
     start: str | None = None  # a run or saved model that training goes on from
+    word_vectors: str | None = None  # an .npz, for graphs with tokens
     recipe: Mapping[str, Any] = field(default_factory=dict)
     whole_recipe: Mapping[str, Any] = field(default_factory=dict)  # of a recipe file, in place of the preset's
 

@@ -25,6 +25,7 @@ from accord.datasets.readers import (
     TableMapping,
     change_mapping,
     check_folder,
+    corpus_file,
     find_mapping,
     from_hetero,
     from_networkx,
@@ -34,7 +35,10 @@ from accord.datasets.readers import (
     read_graph,
     read_graphs,
     read_mapping,
+    read_sentences,
+    sequence_suffix,
     write_graph,
+    write_sentences,
 )
 
 __all__ = [
@@ -60,6 +64,7 @@ __all__ = [
     "benchmark_features",
     "change_mapping",
     "check_folder",
+    "corpus_file",
     "describe_graphs",
     "find_file",
     "find_mapping",
@@ -75,7 +80,10 @@ __all__ = [
     "read_graph",
     "read_graphs",
     "read_mapping",
+    "read_sentences",
     "resolve_benchmark",
+    "sequence_suffix",
     "split_graph",
     "write_graph",
+    "write_sentences",
 ]

@@ -18,7 +18,15 @@ from accord.encoders._registry import (
 from accord.encoders._sage import GraphSAGE
 from accord.encoders._unet import GraphUNet
 from accord.encoders.replica import Noise, ReplicaLinear
-from accord.encoders.scorers import AgreementScorer, BilinearScorer, LinearScorer, Scorer, ScorerSpec
+from accord.encoders.scorers import (
+    AgreementScorer,
+    BilinearScorer,
+    LinearScorer,
+    Scorer,
+    ScorerSpec,
+    TransitionScorer,
+)
+from accord.encoders.sequences import BiGRU, BiLSTM, Convolution, SequenceSpec, Transformer
 
 __all__ = [
     "ENCODERS",
@@ -29,7 +37,10 @@ __all__ = [
     "SCORERS",
     "Adapter",
     "AgreementScorer",
+    "BiGRU",
+    "BiLSTM",
     "BilinearScorer",
+    "Convolution",
     "Encoder",
     "EncoderSpec",
     "GraphSAGE",
@@ -41,6 +52,9 @@ __all__ = [
     "ReplicaLinear",
     "Scorer",
     "ScorerSpec",
+    "SequenceSpec",
+    "Transformer",
+    "TransitionScorer",
     "encoder_from_config",
     "encoder_name",
     "encoder_spec",

@@ -14,17 +14,24 @@ from accord.encoders._plain import MLP, Linear
 from accord.encoders._sage import GraphSAGE
 from accord.encoders._spec import Spec
 from accord.encoders._unet import GraphUNet
-from accord.encoders.scorers import AgreementScorer, BilinearScorer, LinearScorer, ScorerSpec
+from accord.encoders.scorers import AgreementScorer, BilinearScorer, LinearScorer, ScorerSpec, TransitionScorer
+from accord.encoders.sequences import BiGRU, BiLSTM, Convolution, Transformer
 from accord.errors import InputTypeError, OptionError
 
 AnySpec = TypeVar("AnySpec", bound=Spec)
 
 ENCODERS: dict[str, EncoderSpec] = {
-    spec.kind: spec for spec in (GAT(), GCN(), GCNII(), Linear(), MLP(), GraphSAGE(), GraphUNet())
+    spec.kind: spec
+    for spec in (
+        *(GAT(), GCN(), GCNII(), Linear(), MLP(), GraphSAGE(), GraphUNet()),
+        *(BiGRU(), BiLSTM(), Convolution(), Transformer()),
+    )
 }
 ENCODER_ALIASES = {"graphsage": "sage"}
 
-SCORERS: dict[str, ScorerSpec] = {spec.kind: spec for spec in (AgreementScorer(), BilinearScorer(), LinearScorer())}
+SCORERS: dict[str, ScorerSpec] = {
+    spec.kind: spec for spec in (AgreementScorer(), BilinearScorer(), LinearScorer(), TransitionScorer())
+}
 
 
 def encoder_name(name: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from accord.encoders import EncoderSpec
+from accord.encoders import EncoderSpec, SequenceSpec
 from accord.graphs import EdgeColumns, fit_edge_columns
 from accord.learning import TrainingRun
 from accord.methods import GNNRecipe, PairRecipe, Recipe, Shape
@@ -20,10 +20,12 @@ from accord.tuning import (
     has_sparse_features,
     may_be_directed,
     node_candidates,
+    sequence_schedule,
 )
 
 AUTO = "auto"
 FIXED_ENCODER = "gcnii"  # of benchmarks, and of methods that train their networks together
+WORD_ENCODER = "bilstm"  # of graphs with tokens
 
 
 def is_own_data(parameters: dict[str, Any]) -> bool:
@@ -37,14 +39,19 @@ def is_automatic(parameters: dict[str, Any]) -> bool:
     return is_own_data(parameters) and wanted and parameters["method"] in METHODS_WITH_PORTFOLIO
 
 
-def fixed_encoders(parameters: dict[str, Any]) -> tuple[str | EncoderSpec, str | EncoderSpec | None]:
-    """Encoders of the recipe from which candidates start; "auto" is replaced."""
+def fixed_encoders(
+    parameters: dict[str, Any], words: bool = False
+) -> tuple[str | EncoderSpec, str | EncoderSpec | None]:
+    """Encoders of the recipe from which candidates start; "auto" is replaced, by another one for words."""
     encoder, edge = parameters["encoder"], parameters["edge_encoder"]
-    return (FIXED_ENCODER if _is_auto(encoder) else encoder), (None if _is_auto(edge) else edge)
+    fixed = WORD_ENCODER if words else FIXED_ENCODER
+    return (fixed if _is_auto(encoder) else encoder), (None if _is_auto(edge) else edge)
 
 
 def recipe_for(recipe: Recipe, parameters: dict[str, Any], train: Sequence[Data]) -> Recipe:
     """The recipe with rates and a schedule for these training graphs; a recipe for a benchmark stays as it is."""
+    if is_own_data(parameters) and isinstance(recipe.encoder, SequenceSpec):
+        return replace(recipe, training=sequence_schedule(recipe.training, train, parameters["max_epochs"]))
     if not is_own_data(parameters) or not isinstance(recipe, (GNNRecipe, PairRecipe)) or recipe.method == "crf":
         return recipe
     training = fit_schedule(recipe.training, train, parameters["max_epochs"])
@@ -59,6 +66,9 @@ def portfolio_for(recipe: Recipe, parameters: dict[str, Any], train: Sequence[Da
     edges: tuple[Candidate, ...] = ()
     if isinstance(recipe, PairRecipe):
         edges = (Candidate(recipe.edge_encoder, recipe.edge),)
+    if isinstance(recipe.encoder, SequenceSpec):  # nothing to choose: sequences have a direction
+        given = parameters["symmetric"] if isinstance(parameters["symmetric"], bool) else False
+        return Portfolio(nodes, edges, (given,))
     if is_automatic(parameters):
         encoder, edge_encoder = parameters["encoder"], parameters["edge_encoder"]
         nodes = node_candidates(train) if _is_auto(encoder) else nodes

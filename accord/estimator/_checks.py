@@ -14,6 +14,7 @@ from torch_geometric.data import Batch, Data, HeteroData
 from accord.errors import GraphError, InputTypeError, OptionError, UnseenStatesWarning
 from accord.graphs import TREATMENTS, GraphBatch
 from accord.graphs._checks import check_number
+from accord.graphs.sequences import as_sequence
 from accord.methods import Recipe, Shape
 
 ACCELERATORS = ("auto", "cpu", "cuda")
@@ -75,7 +76,7 @@ def check_graph(graph: object, where: str) -> Data:
             f"NodeClassifier.{where}: got a {type(graph).__name__}, not a torch_geometric.data.Data. "
             "Build one with Data(x=features, edge_index=edge_index)."
         )
-    return graph
+    return as_sequence(graph, f"NodeClassifier.{where}")
 
 
 def check_graphs(graphs: object, where: str) -> list[Data]:

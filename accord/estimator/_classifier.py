@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -31,13 +30,14 @@ from accord.estimator._inputs import Known, read_training
 from accord.estimator._labelling import Labelling
 from accord.estimator._saving import write_model
 from accord.estimator._search import search_settings
+from accord.estimator._sequences import WORDS, check_sequence_options, fit_inputs, reads_words
 from accord.estimator._start import check_start, keep_seen_states, starting_weights
 from accord.estimator._stored import config_of, load_model, tensors_of
 from accord.estimator._trust import warn_of_majority
 from accord.estimator._unlabelled import learn_from, read_unlabelled
 from accord.estimator._weights import ClassWeight, check_class_weight, state_weights
 from accord.evaluation import check_level
-from accord.graphs import FeatureTreatment, common_treatment, fit_treatment, training_nodes
+from accord.graphs import WordOptions, training_nodes
 from accord.learning import RefinementOptions, Replicas, Report, TrainingRun
 from accord.learning.training import usual_torch
 from accord.methods import (
@@ -68,7 +68,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         method: "spn" (joint labels), "crf" (a field trained as a whole), "gmnn", "gnn" (the node network alone) or
             "smooth" (its predictions smoothed over the graph).
         encoder: "gcn", "sage", "gat", "unet", "gcnii", "mlp", "linear", an encoder of your own, or "auto": the best on
-            validation data of several (gcnii for a benchmark, or where the method trains its networks together).
+            validation data of several (gcnii for a benchmark, or where the method trains its networks together). For
+            sequences (paths in node order): "bilstm" (what "auto" takes for graphs with tokens), "bigru",
+            "transformer" or "convolution".
         edge_encoder: the same for the edge network; None takes the node network's, or "auto" where that is.
         level: the score on validation data that decides all choices: accuracy of "node"s or of "graph"s (every node
             right), "f1", "likelihood" or "auc" (`accord.evaluation.LEVELS`).
@@ -83,8 +85,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         label_names: names of the states, kept with the model; None takes those that graphs carry
             (`Data.label_names`, as `accord.datasets.read_graphs` sets them), sorted. Labels are then matched by name.
         accelerator: "auto", "cpu" or "cuda".
-        features: "raw", "row-normalised", "standardised" (by the training nodes), or "auto": for a benchmark the
-            preset's choice, else the benchmark's own; for other data standardised, unless features are sparse.
+        features: "raw", "row-normalised", "standardised" (by the training nodes), "words" (`Data.tokens`, a list of
+            strings, by a vocabulary of the training graphs), or "auto": words where graphs have tokens; for a benchmark
+            the preset's choice, else the benchmark's own; for other data standardised, unless features are sparse.
         task_names: names of the labels of a node where it has several, kept with the model.
         symmetric: whether the edge network ignores the direction in which edges are stored. "auto" decides on
             validation data where edges come in one direction only, or with other attributes in each direction.
@@ -101,6 +104,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             one member each, and the best settings are then trained with `ensemble` and `refit`.
         order: 2 for a field of pairs, 3 for one of pairs and triangles (method "spn"): a third network scores the
             labels of linked triples, and counts as far as that gains on validation data.
+        words: how tokens are read (`accord.graphs.WordOptions`): vectors of words, characters; None for the defaults.
+        scheme: of the labels of sequences. "bio" rules out I-x at the start and after anything but B-x and I-x, in
+            training and prediction; "auto" does so where all labels have such names and all graphs obey; None never.
 
     Attributes:
         treatment_: the fitted treatment of features.
@@ -139,6 +145,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         fallback: bool = False,
         search: int | None = None,
         order: int = 2,
+        words: WordOptions | None = None,
+        scheme: str | None = AUTO,
     ) -> None:
         self.method = method
         self.encoder = encoder
@@ -162,6 +170,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self.fallback = fallback
         self.search = search
         self.order = order
+        self.words = words
+        self.scheme = scheme
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Parameters that differ from their defaults, each in a few characters; scikit-learn gives the limit."""
@@ -182,9 +192,15 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         check_order(self.order)
         if self.order == 3 and self.method != "spn":
             raise OptionError(f"NodeClassifier: method {self.method!r} has no order 3. Set order=2, or method='spn'.")
+        recipe = self._plain_recipe(reads_words(graphs, self.features))
+        return recipe if graphs is None else recipe_for(recipe, self.get_params(deep=False), graphs)
+
+    def _plain_recipe(self, words: bool) -> Recipe:
+        """The recipe for graphs with or without tokens."""
         check_level(self.level)
         check_parameters(self.get_params(deep=False))
-        encoder, edge_encoder = fixed_encoders(self.get_params(deep=False))
+        check_sequence_options(self.words, self.scheme)
+        encoder, edge_encoder = fixed_encoders(self.get_params(deep=False), words)
         given = read_recipe(self.recipe).recipe if isinstance(self.recipe, (str, Path)) else self.recipe
         recipe = given or preset_recipe(self.preset, encoder, edge_encoder, self.benchmark, self.method, self.refine)
         if self.refine and isinstance(recipe, SPNRecipe) and recipe.refinement is None:
@@ -199,7 +215,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         method = METHODS[self.method](recipe, self.level, self.ensemble)
         if self.refit:
             check_refit(method)
-        return recipe if graphs is None else recipe_for(recipe, self.get_params(deep=False), graphs)
+        return recipe
 
     def resolve_features(self, graphs: Sequence[Data]) -> str:
         """The treatment of features that `fit` will use on these training graphs, if they are raw."""
@@ -207,6 +223,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             return self.features
         if isinstance(self.recipe, (str, Path)):
             return read_recipe(self.recipe).features
+        if reads_words(graphs, self.features):
+            return WORDS
         own = self.benchmark is None and self.preset == "accord"
         return treatment_for(graphs) if own else preset_features(self.preset, self.benchmark)
 
@@ -283,7 +301,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         if self.search is not None:
             found = search_settings(self, train, held_out, folder)
             self.recipe_, features, self.search_results_ = found.recipe, found.features, trial_rows(found.trials)
-        self.treatment_ = self._fit_treatment(train, features) if start is None else start.treatment_
+        inputs = fit_inputs(self, train, held_out, features, start)
+        self.treatment_, self.recipe_, self.shape_ = inputs
         train, held_out = ([self.treatment_.apply(graph) for graph in part] for part in (train, held_out))
         weights = state_weights(self.class_weight, train, self.shape_, self.label_names_)
         run = TrainingRun(train, held_out, folder, report, weights)
@@ -334,17 +353,18 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self, graphs: Sequence[Data], validation: Sequence[Data] | None, start: "NodeClassifier | None" = None
     ) -> tuple[list[Data], list[Data]]:
         """Training and validation graphs, with labels as states; sets what the data alone decide."""
-        self.recipe_ = self.resolve_recipe()
+        self.recipe_ = self._plain_recipe(reads_words(graphs, self.features))
         if start is not None:
             if is_automatic(self.get_params(deep=False)):
                 self.recipe_ = replace(start.recipe_, training=self.recipe_.training)  # its networks go on
             check_start(start, self, self.recipe_)
-        known = None if start is None else Known(start.columns_, start.label_names_, start.shape_)
+        known = None if start is None else Known(start.columns_, start.label_names_, start.given_shape_)
         names, scaled = (self.label_names, self.task_names), self.features != "raw"
         data = read_training(graphs, validation, self.seed, self.num_states, *names, known, scaled)
         self.columns_, self.label_names_, self.shape_ = data.columns, data.label_names, data.shape
         if getattr(self.recipe_, "triangles", None) is not None:
             check_table_size(self.shape_.num_states)
+        self.given_shape_ = data.shape
         self.classes_ = torch.arange(self.shape_.num_states).numpy()
         self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
         return data.train, data.validation
@@ -354,39 +374,12 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         with torch.device("meta"):  # sizes without memory
             return starting_weights(start, self._method().build(self.shape_, self._members()))
 
-    @property
-    def directed_(self) -> bool:
-        """Whether the model reads in which direction an edge is stored."""
-        return not getattr(getattr(self.recipe_, "scorer", None), "symmetric", True)
-
-    @property
-    def choice_(self) -> dict[str, list[Any]]:
-        """What was chosen on validation data besides the weights: plain values by name, one for each task."""
-        return self.model_.choice()
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        """Names of the feature columns that the model was trained on; None where they go by position."""
-        return self.feature_names_ if hasattr(self, "columns_") else None
-
-    @property
-    def feature_names_(self) -> list[str] | None:
-        """The same, of a fitted model."""
-        return None if self.columns_.nodes is None else list(self.columns_.nodes.names)
-
     def _method(self) -> Method:
         return METHODS[self.method](self.recipe_, self.level, self.ensemble)
 
     def _members(self) -> Replicas:
         """The replicas of all members of the ensemble; `replicas_` has one seed, that of their average."""
         return replace(self.replicas_, seeds=tuple(range(self.seed, self.seed + self.ensemble)))
-
-    def _fit_treatment(self, train: list[Data], features: str) -> FeatureTreatment:
-        """The treatment of features; graphs that have been treated already bring their own."""
-        before = common_treatment(train)
-        if before is not None and self.features in ("auto", before.name):
-            return before
-        return fit_treatment(features, train)
 
     # Saving
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.errors import ConvergenceWarning, DepartureWarning, GraphError, OptionError
+from accord.estimator._chains import BestLabellings, best_labellings, span_probability
 from accord.estimator._checks import check_graph, check_truth
 from accord.estimator._diagnosis import diagnose_batch
 from accord.estimator._explanation import Explanation, explain_node
@@ -150,7 +151,8 @@ class Labelling(Reading):
             max_sweeps: how many sweeps to make at most; fewer where messages converge earlier.
             given: what is known, as for `predict`.
         """
-        known, batch = self._read_given(given, "sweeps", None), self.collate([check_graph(graph, "sweeps")])
+        graph = check_graph(graph, "sweeps")
+        known, batch = self._read_given(given, "sweeps", None), self.collate([graph])
         field = _of_pairs(self.model_.field(batch), "sweeps")
         if known is not None:
             field = known.bind([graph], 0, batch).apply(field)
@@ -225,7 +227,8 @@ class Labelling(Reading):
             known: what is known, as for `predict`; so are the arguments that follow.
         """
         given = self._read_given(_arguments(known, forbid, forbid_directed, require, prefer), "explain", None)
-        batch = self.collate([check_graph(graph, "explain")])
+        graph = check_graph(graph, "explain")
+        batch = self.collate([graph])
         places = Places(graph, batch.topology.edge_index.cpu(), "NodeClassifier.explain")
         place, own = places.node(node, "node"), self._task_number(task, "explain")
         knowledge = None if given is None else given.bind([graph], 0, batch)
@@ -284,6 +287,25 @@ class Labelling(Reading):
                 "graphs with labels to compare with."
             )
         return pooled_score(level, labels, self.replicas_.targets(whole.y), whole.topology, probabilities)
+
+    def k_best(self, graph: Data, k: int = 5) -> BestLabellings:
+        """The k most probable labellings of a sequence, exactly, with their probabilities.
+
+        Args:
+            graph: a path in node order, or a graph with `tokens`.
+            k: how many.
+        """
+        return best_labellings(self, graph, k)
+
+    def span_probability(self, graph: Data, first: int, labels: Sequence[int | str]) -> float:
+        """The exact probability, before calibration, that a span of a sequence has these labels.
+
+        Args:
+            graph: a path in node order, or a graph with `tokens`.
+            first: the first node of the span.
+            labels: of its nodes, as numbers or names. For an entity of the BIO scheme, add the label that ends it.
+        """
+        return span_probability(self, graph, first, labels)
 
     def _marginals(self, batch: GraphBatch, where: str, knowledge: Knowledge | None = None) -> AnyBeliefs:
         if knowledge is None:

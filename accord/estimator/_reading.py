@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.errors import GraphError, InputError, OptionError
-from accord.estimator._checks import check_graphs, check_list
+from accord.estimator._checks import check_graph, check_graphs, check_list
 from accord.estimator._inputs import in_columns, portions, scored_labels, with_states
 from accord.estimator.knowledge import Given, Knowledge, States
 from accord.graphs import EdgeColumns, FeatureTreatment, GraphBatch, GraphColumns
@@ -38,12 +38,33 @@ class Reading:
     fallback: bool
     model_: FieldModel
     shape_: Shape
+    given_shape_: Shape  # without the columns that the treatment of features adds
     replicas_: Replicas
     treatment_: FeatureTreatment
     edge_columns_: EdgeColumns | None = None
     columns_: GraphColumns
     label_names_: list[str] | None
     task_names: Sequence[str] | None
+
+    @property
+    def directed_(self) -> bool:
+        """Whether the model reads in which direction an edge is stored."""
+        return not getattr(getattr(self.recipe_, "scorer", None), "symmetric", True)
+
+    @property
+    def choice_(self) -> dict[str, list[Any]]:
+        """What was chosen on validation data besides the weights: plain values by name, one for each task."""
+        return self.model_.choice()
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the feature columns that the model was trained on; None where they go by position."""
+        return self.feature_names_ if hasattr(self, "columns_") else None
+
+    @property
+    def feature_names_(self) -> list[str] | None:
+        """The same, of a fitted model."""
+        return None if self.columns_.nodes is None else list(self.columns_.nodes.names)
 
     def collate(self, graphs: list[Data]) -> GraphBatch:
         """Graphs side by side as the networks read them: columns in order, features treated, on the model's device."""
@@ -70,10 +91,11 @@ class Reading:
         """One graph with its columns in the order of training."""
         graph = in_columns(graph, self.columns_)
         GraphBatch.collate([graph])  # refuses a graph that cannot be used before its features are read
-        if graph.x.shape[1] != self.shape_.num_features:
+        given = self.given_shape_.num_features
+        if graph.x.shape[1] != given:
             raise GraphError(
                 f"NodeClassifier: the graph has {graph.x.shape[1]} features a node, the model was trained on "
-                f"{self.shape_.num_features}. Give the same feature columns as in training."
+                f"{given}. Give the same feature columns as in training."
             )
         return graph
 
@@ -140,6 +162,7 @@ class Reading:
         """
         self._check_fitted()
         if isinstance(graphs, Data):
+            graphs = check_graph(graphs, where)
             given = self._read_given(arguments, where, None)
             batch = self.collate([graphs])
             return self._by_node(values_of(batch, None if given is None else given.bind([graphs], 0, batch)))
@@ -148,7 +171,7 @@ class Reading:
         found: list[Tensor] = []
         for portion in self._batches(listed, given):
             values = self._by_node(values_of(portion.batch, portion.knowledge))
-            sizes = torch.tensor([len(graph.x) for graph in portion.graphs])
+            sizes = torch.tensor([graph.num_nodes for graph in portion.graphs])
             if of_edges:
                 owner = torch.bucketize(portion.batch.topology.edge_index[0].cpu(), sizes.cumsum(0), right=True)
                 sizes = torch.bincount(owner, minlength=len(portion.graphs))

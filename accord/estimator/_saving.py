@@ -105,6 +105,7 @@ def _check_sizes(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, 
     found["ensemble"] = config.get("ensemble", 1)
     for network in NETWORKS:
         options = config["recipe"].get(network, {})
+        options = {**options, **(options.get("words") or {})}
         found |= {f"recipe.{network}.{name}": value for name, value in options.items()}
     for name, value in found.items():
         place, _, last = name.rpartition(".")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from torch_geometric.data import Data
 
+from accord.errors import OptionError
 from accord.estimator._automatic import (
     edge_columns_for,
     is_own_data,
@@ -15,6 +16,7 @@ from accord.estimator._automatic import (
     with_direction,
     with_networks,
 )
+from accord.estimator._sequences import WORDS
 from accord.estimator._weights import state_weights
 from accord.graphs import common_treatment
 from accord.learning.training import usual_torch
@@ -75,6 +77,11 @@ def search_settings(
     )
     treated = common_treatment(list(train))
     features = treated.name if treated is not None else model.resolve_features(train)
+    if features == WORDS:
+        raise OptionError(
+            "NodeClassifier: the search does not know networks for words. Leave out search, and compare encoders such "
+            "as 'bilstm' and 'convolution' yourself."
+        )
     is_open = treated is None and model.features == "auto" and model.benchmark is None
     symmetric = model.symmetric if isinstance(model.symmetric, bool) else None
     space = space_for(

@@ -1,6 +1,7 @@
 """From a fitted `NodeClassifier` to what is saved of it, and back."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from accord.errors import AccordError, InputError
 from accord.estimator._saving import WEIGHTS, read_model
 from accord.estimator._weights import plain_weights
 from accord.graphs import Columns, EdgeColumns, FeatureTreatment, GraphColumns
+from accord.graphs.sequences import Vocabulary
 from accord.learning import Replicas
 from accord.learning.training import check_tensors, usual_torch
 from accord.methods import Shape, SPNRecipe, recipe_from_config, recipe_to_config
@@ -30,7 +32,7 @@ def config_of(model: "NodeClassifier") -> dict[str, Any]:
         "benchmark": model.benchmark,
         "recipe": recipe_to_config(model.recipe_),
         "shape": vars(model.shape_),
-        "features": {"treatment": model.treatment_.name, **_stored_columns(model.columns_.nodes)},
+        "features": {"treatment": model.treatment_.name, **_stored_columns(model.columns_.nodes), **_vocabulary(model)},
         "labels": {"names": model.label_names_, "tasks": _listed(model.task_names)},
         "edges": {
             "directed": model.directed_,
@@ -102,7 +104,10 @@ def _restore(model: "NodeClassifier", folder: Path, tensors: dict[str, Tensor], 
     model.label_names_ = config["labels"]["names"]
     model.unlabelled_ = config.get("unlabelled")
     fitted = {name: tensors.get(f"features/{name}") for name in ("mean", "deviation")}
-    model.treatment_ = FeatureTreatment(config["features"]["treatment"], **fitted)
+    vocabulary = config["features"].get("vocabulary")
+    read = None if vocabulary is None else Vocabulary.from_config(vocabulary)
+    model.treatment_ = FeatureTreatment(config["features"]["treatment"], **fitted, vocabulary=read)
+    model.given_shape_ = replace(model.shape_, num_features=model.shape_.num_features - model.treatment_.added)
     model.classes_ = torch.arange(model.shape_.num_states).numpy()
     model.replicas_ = Replicas((model.seed,), model.shape_.num_tasks)
     with torch.device("meta"):  # sizes without memory
@@ -119,6 +124,12 @@ def _restore(model: "NodeClassifier", folder: Path, tensors: dict[str, Tensor], 
         model.edge_columns_ = EdgeColumns(columns["directed"], tensors["edges/mean"], tensors["edges/deviation"])
     model.model_ = model._method().build(model.shape_, model._members())
     model.model_.load(tensors, config["choice"])
+
+
+def _vocabulary(model: "NodeClassifier") -> dict[str, Any]:
+    """The vocabulary, of models that read words."""
+    found = model.treatment_.vocabulary
+    return {} if found is None else {"vocabulary": found.to_config()}
 
 
 def _stored_columns(columns: Columns | None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from accord.evaluation._diagnostics import (
     lift_of_labels,
     pair_probabilities,
 )
+from accord.evaluation._entities import EntityScores, entities, entity_scores
 from accord.evaluation._explanation import (
     Contributions,
     EvidencePath,
@@ -53,6 +54,7 @@ __all__ = [
     "Curve",
     "Diagnosis",
     "DiagnosisSummary",
+    "EntityScores",
     "EvidencePath",
     "JointGain",
     "Judged",
@@ -64,6 +66,8 @@ __all__ = [
     "choose_cases",
     "contributions",
     "edge_accuracy",
+    "entities",
+    "entity_scores",
     "expected_calibration_error",
     "fit_calibration",
     "graph_accuracy",

@@ -2,6 +2,7 @@
 
 from accord.field._chains import ChainField
 from accord.field._field import PairwiseField
+from accord.field._paths import PathChains, chains_of
 from accord.field._pseudomarginals import (
     Combination,
     Normaliser,
@@ -11,14 +12,19 @@ from accord.field._pseudomarginals import (
     own_sums,
     symmetrise,
 )
+from accord.field._transitions import Transitions, bio_transitions
 
 __all__ = [
     "ChainField",
     "Combination",
     "Normaliser",
     "PairwiseField",
+    "PathChains",
     "Pseudomarginals",
+    "Transitions",
+    "bio_transitions",
     "blend",
+    "chains_of",
     "node_marginals",
     "own_sums",
     "symmetrise",

@@ -8,6 +8,7 @@ from accord.errors import FieldError
 from accord.field._changes import state_of
 from accord.graphs._peeling import Peeling, peel
 from accord.graphs._topology import Arcs
+from accord.graphs.sequences import SequenceLayout, path_layout
 
 
 class Structure:
@@ -44,6 +45,11 @@ class Structure:
     def peeling(self) -> Peeling:
         """Which nodes belong to trees attached to the graph, and which form its core."""
         return peel(self.edge_index, self.num_nodes)
+
+    @cached_property
+    def paths(self) -> SequenceLayout | None:
+        """The sequences that the graphs are; None where one of them is not a path in node order."""
+        return path_layout(self.edge_index, self.graph, self.num_graphs)
 
     @cached_property
     def forest_sweeps(self) -> int:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from accord.graphs._topology import Arcs, Topology, topology
     from accord.graphs._triangles import SIDES, Triangles, find_sides, topology_triangles, triangles
+    from accord.graphs.sequences import WordOptions, has_tokens, path_edges
 
 __all__ = [
     "EDGES",
@@ -64,6 +65,7 @@ __all__ = [
     "GraphColumns",
     "Topology",
     "Triangles",
+    "WordOptions",
     "align",
     "check_treatment",
     "cluster_nodes",
@@ -80,8 +82,10 @@ __all__ = [
     "fit_treatment",
     "graph_topology",
     "has_labels",
+    "has_tokens",
     "have_mask",
     "labels_within",
+    "path_edges",
     "scale_ratio",
     "topology",
     "topology_triangles",
@@ -132,5 +136,6 @@ __getattr__, __dir__ = lazy_names(
         ],
         "_topology": ["Arcs", "Topology", "topology"],
         "_triangles": ["SIDES", "Triangles", "find_sides", "topology_triangles", "triangles"],
+        "sequences": ["WordOptions", "has_tokens", "path_edges"],
     },
 )

@@ -1,4 +1,4 @@
-"""Treatment of node features: as given, rows that sum to one, or columns standardised by the training nodes."""
+"""Treatment of node features: as given, rows that sum to one, columns standardised by the training nodes, or words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,9 @@ from torch_geometric.data import Data
 
 from accord.errors import GraphError, OptionError
 from accord.graphs._masks import training_nodes
+from accord.graphs.sequences import Vocabulary, WordOptions, fit_vocabulary
 
-TREATMENTS = ("raw", "row-normalised", "standardised")
+TREATMENTS = ("raw", "row-normalised", "standardised", "words")
 MARK = "feature_treatment"  # attribute of a `Data` that holds the treatment of its features
 
 
@@ -26,9 +27,15 @@ class FeatureTreatment:
     name: str
     mean: Tensor | None = None  # [features], float64; of standardised features only
     deviation: Tensor | None = None  # [features], float64; 1 for columns that are constant in training
+    vocabulary: Vocabulary | None = None  # of words only
 
     def __post_init__(self) -> None:
         check_treatment(self.name)
+
+    @property
+    def added(self) -> int:
+        """Columns that treated features have in addition to the given ones."""
+        return 0 if self.vocabulary is None else self.vocabulary.columns
 
     def treat(self, x: Tensor) -> Tensor:
         """Treated features [nodes, features], in the precision of the given ones."""
@@ -54,13 +61,13 @@ class FeatureTreatment:
         if self.name == "raw":
             return graph
         treated = graph.clone()
-        treated.x = self.treat(graph.x)
+        treated.x = self.treat(graph.x) if self.vocabulary is None else self.vocabulary.apply(graph)
         setattr(treated, MARK, self)
         return treated
 
     def equals(self, other: "FeatureTreatment") -> bool:
         """Whether both do the same to every graph."""
-        if self.name != other.name:
+        if self.name != other.name or self.vocabulary != other.vocabulary:
             return False
         pairs = ((self.mean, other.mean), (self.deviation, other.deviation))
         return all(a is b or (a is not None and b is not None and torch.equal(a, b)) for a, b in pairs)
@@ -76,13 +83,23 @@ def check_treatment(name: object) -> None:
         raise OptionError(f"features: there is no treatment called {name!r}. Choose one of: {', '.join(TREATMENTS)}.")
 
 
-def fit_treatment(name: str, train: Sequence[Data]) -> FeatureTreatment:
+def fit_treatment(
+    name: str, train: Sequence[Data], words: WordOptions | None = None, known_words: Sequence[str] = ()
+) -> FeatureTreatment:
     """The treatment of that name, its mean and deviation taken over the nodes of the training graphs.
 
     Of a graph with a `train_mask`, the nodes in it count. Where training graphs overlap (every one has `node_id`), a
     node counts once.
+
+    Args:
+        name: one of `TREATMENTS`.
+        train: the training graphs.
+        words: how words are read; None for the defaults.
+        known_words: words that have vectors.
     """
     check_treatment(name)
+    if name == "words":
+        return FeatureTreatment(name, vocabulary=fit_vocabulary(train, words or WordOptions(), known_words))
     if name != "standardised":
         return FeatureTreatment(name)
     train = [training_nodes(graph) for graph in train]

@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 
 from accord._files import fingerprint
 from accord.graphs._masks import MASKS
+from accord.graphs.sequences import has_tokens
 
 
 def fingerprint_graphs(graphs: Sequence[Data]) -> str:
@@ -22,3 +23,6 @@ def _parts(graph: Data) -> Iterator[bytes | str]:
             yield f"{key} {list(value.shape)} {value.dtype}"
             # As bytes: NumPy has no bfloat16.
             yield value.detach().cpu().flatten().contiguous().view(torch.uint8).numpy().tobytes()
+    if has_tokens(graph):
+        yield "tokens"
+        yield "\n".join(graph.tokens)

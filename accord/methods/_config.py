@@ -7,6 +7,7 @@ from typing import Any
 from accord.encoders import encoder_from_config, scorer_from_config
 from accord.encoders.scorers.triangles import TriangleScorerSpec
 from accord.errors import OptionError
+from accord.field import Transitions
 from accord.learning import CombinationGrid, GameOptions, PartOptions, RefinementOptions, TrainingOptions
 from accord.learning.selection import TriangleGrid
 from accord.methods._recipe import Recipe, TriangleRecipe
@@ -16,7 +17,7 @@ METHOD = "method"  # the key that holds the method's name
 TRIANGLES = "triangles"
 BEFORE: dict[str, dict[str, Any]] = {"spn": {"rule": "score", "shrinkage": 0.0}}  # what recipes without these keys mean
 # Fields that are written only where they differ from these values, so that files of earlier versions stay the same.
-LATER: dict[str, Any] = {"edge_inputs": False, "triangles": None}
+LATER: dict[str, Any] = {"edge_inputs": False, "transitions": None, "triangles": None}
 PLAIN: dict[str, type] = {
     "node": PartOptions,
     "edge": PartOptions,
@@ -25,6 +26,7 @@ PLAIN: dict[str, type] = {
     "grid": CombinationGrid,
     "refinement": RefinementOptions,
     "game": GameOptions,
+    "transitions": Transitions,
 }
 NAMED = {
     "encoder": encoder_from_config,

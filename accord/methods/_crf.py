@@ -11,6 +11,7 @@ from accord.errors import InputError, UnusedLabelsWarning
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch, Topology
 from accord.inference import Beliefs, Semiring, propagate
+from accord.inference.chains import path_labels
 from accord.inference.triangles import AnyField
 from accord.learning import Replicas, TrainingRun
 from accord.learning.objectives import (
@@ -37,11 +38,14 @@ class CRFModel(PairModel):
 
     def field_of(self, node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
         """Scores as potentials."""
-        return raw_field(node, edge, topology)
+        return raw_field(*self.barred(node, edge, topology), topology)
 
     def labels_of(self, field: AnyField) -> Tensor:
         """Joint labels [R, nodes]."""
         assert isinstance(field, PairwiseField)
+        labels = path_labels(field)
+        if labels is not None:
+            return labels
         return propagate(field, semiring="max", damping=self.damping, max_sweeps=SWEEPS).decode()
 
     def beliefs_of(self, field: AnyField, semiring: Semiring = "sum") -> Beliefs:
@@ -59,7 +63,9 @@ class CRF(Method):
 
     def build(self, shape: Shape, replicas: Replicas) -> CRFModel:
         """An untrained model."""
-        return CRFModel(build_networks(self.recipe, shape, replicas), self.recipe.damping)
+        model = CRFModel(build_networks(self.recipe, shape, replicas), self.recipe.damping)
+        model.transitions = self.recipe.transitions
+        return model
 
     def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> CRFModel:
         """Train, and keep the networks whose joint labels are best on validation data."""

@@ -8,8 +8,9 @@ from torch import Tensor
 from accord.encoders import ReplicaLinear, Scorer
 from accord.errors import OptionError
 from accord.evaluation import EDGE, NODE
-from accord.field import PairwiseField
+from accord.field import PairwiseField, Transitions
 from accord.graphs import GraphBatch, Topology
+from accord.graphs.sequences import sequence_layout
 from accord.inference import Beliefs, Semiring, propagate
 from accord.inference.triangles import AnyField
 from accord.learning import Replicas
@@ -36,9 +37,18 @@ class PairModel(FieldModel):
         damping: of belief propagation.
     """
 
+    transitions: Transitions | None = None  # that labels of sequences never have
+
     def __init__(self, networks: FieldNetworks, damping: float) -> None:
         super().__init__(networks.parts)
         self.networks, self.damping = networks, damping
+
+    def barred(self, node: Tensor, edge: Tensor, topology: Topology) -> tuple[Tensor, Tensor]:
+        """Scores with -inf for transitions that are ruled out."""
+        if self.transitions is None:
+            return node, edge
+        layout = sequence_layout(topology, f"method {self.method!r} with transitions")
+        return self.transitions.bar(node, edge, topology.edge_index, layout)
 
     @abstractmethod
     def field_of(self, node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
@@ -100,7 +110,7 @@ class PairModel(FieldModel):
         """Scores [R, nodes, states] and [R, edges, states, states]."""
         node, edge = self.networks.logits(batch)
         node, edge = self.ensemble.average_nodes(node.float()), self.ensemble.average_edges(edge.float())
-        return self.possible(node), self.possible_pairs(edge)
+        return self.barred(self.possible(node), self.possible_pairs(edge), batch.topology)
 
     @torch.no_grad()
     def node_logits(self, batch: GraphBatch) -> Tensor:

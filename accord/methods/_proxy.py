@@ -44,7 +44,7 @@ class ProxyModel(PairModel):
 
     def field_of(self, node: Tensor, edge: Tensor, topology: Topology) -> PairwiseField:
         """Pseudomarginals combined (Eq. 5)."""
-        return self.chosen.field(node, edge, topology)
+        return self.chosen.field(*self.barred(node, edge, topology), topology)
 
     def labels_of(self, field: AnyField) -> Tensor:
         """Joint labels [R, nodes]."""

@@ -6,6 +6,7 @@ from typing import ClassVar
 from accord.encoders import BilinearScorer, EncoderSpec, ScorerSpec
 from accord.encoders.scorers.triangles import AgreementTriangles, LowRankTriangles, TriangleScorerSpec
 from accord.errors import InputTypeError, OptionError
+from accord.field import Transitions
 from accord.learning import CombinationGrid, GameOptions, PartOptions, RefinementOptions, TrainingOptions
 from accord.learning.selection import TriangleGrid
 
@@ -58,6 +59,7 @@ KINDS: dict[str, object] = {
     "game": GameOptions,
     "refinement": RefinementOptions | None,
     "triangles": TriangleRecipe | None,
+    "transitions": Transitions | None,
 }
 RANGES = {
     "edge_channels": (1, 1e6),
@@ -131,6 +133,7 @@ class PairRecipe(Recipe):
     scorer: ScorerSpec = field(default_factory=BilinearScorer)
     edge: PartOptions = field(default_factory=PartOptions)
     damping: float = 0.5  # of belief propagation, in selection and prediction
+    transitions: Transitions | None = None  # that labels of sequences never have; None for none
 
 
 @dataclass(frozen=True, kw_only=True)

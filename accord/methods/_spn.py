@@ -50,7 +50,7 @@ class StructuredProxyNetwork(Method):
         else:
             whole = TriangleNetworks(networks, build_triangle_part(self.recipe, shape, replicas))
             model = TriangleModel(whole, chosen, self.recipe.damping)
-        model.ensemble = Ensemble.of(replicas, self.ensemble)
+        model.ensemble, model.transitions = Ensemble.of(replicas, self.ensemble), self.recipe.transitions
         return model
 
     def objective(self, model: FieldModel) -> ProxyObjective:

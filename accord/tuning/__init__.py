@@ -7,7 +7,7 @@ from accord.tuning._parts import TrainedPart, combine_parts, train_edge_part, tr
 from accord.tuning._plan import SearchBudget
 from accord.tuning._portfolio import METHODS_WITH_PORTFOLIO, Fitted, Portfolio, fit_portfolio
 from accord.tuning._recipe_file import TunedRecipe, read_recipe, write_recipe
-from accord.tuning._schedule import fit_schedule
+from accord.tuning._schedule import fit_schedule, sequence_schedule
 from accord.tuning._search import SearchResult, search
 from accord.tuning._space import SearchSpace, space_for
 from accord.tuning._table import COLUMNS, TITLES, markdown_table, table_cells, trial_rows
@@ -41,6 +41,7 @@ __all__ = [
     "run_trial",
     "run_trials",
     "search",
+    "sequence_schedule",
     "space_for",
     "table_cells",
     "train_edge_part",

@@ -80,7 +80,7 @@ def space_for(
     elif encoder is not None:  # the node network's is the first guess
         edges = tuple(dict.fromkeys([encoder, "gcn", "gcnii", "mlp"]))
     counts = all(bool((graph.x >= 0).all()) for graph in train)  # rows of other numbers have no meaningful sum
-    treatments = tuple(name for name in TREATMENTS if counts or name != "row-normalised")
+    treatments = tuple(name for name in TREATMENTS if name != "words" and (counts or name != "row-normalised"))
     # An edge without its reverse, or with other attributes in the other direction, has an orientation.
     directed = any(graph.edge_index is not None and not graph.is_undirected() for graph in train)
     return SearchSpace(

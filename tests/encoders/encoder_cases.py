@@ -11,13 +11,18 @@ from accord.encoders import (
     MLP,
     Adapter,
     AgreementScorer,
+    BiGRU,
     BilinearScorer,
+    BiLSTM,
+    Convolution,
     GraphSAGE,
     GraphUNet,
     Linear,
     LinearScorer,
+    SequenceSpec,
+    Transformer,
 )
-from accord.graphs import GraphBatch
+from accord.graphs import GraphBatch, path_edges
 
 FEATURES = 7
 WIDE = 150  # wide and sparse enough for the sparse path
@@ -51,6 +56,12 @@ ENCODER_CASES = {
     "unet": GraphUNet(hidden=8, depth=2),
     "unet all options": GraphUNet(8, 2, (0.8, 0.6), 0.3, 0.4, "elu"),
     "adapter": Adapter(NoisyConv),
+    "bilstm": BiLSTM(hidden=6, dropout=0.0, input_dropout=0.0),
+    "bilstm all options": BiLSTM(4, 2, 0.4, 0.3, True),
+    "bigru": BiGRU(hidden=6),
+    "convolution": Convolution(hidden=8, layers=3, ends=True),
+    "convolution all options": Convolution(8, 2, 0.4, 0.3, True, None, 2, "tanh"),
+    "transformer": Transformer(hidden=8, attention_heads=2),
 }
 SCORER_CASES = {
     f"{name} {hidden} {'symmetric' if symmetric else 'oriented'}": make(hidden, 0.3, symmetric)
@@ -60,29 +71,36 @@ SCORER_CASES = {
 }
 
 
-def random_graph(nodes, seed, features=FEATURES, columns=None, dtype=torch.float32):
-    """A random graph with features (sparse if wide), labels, edge attributes, self-loops and repeated edges."""
+def random_graph(nodes, seed, features=FEATURES, columns=None, dtype=torch.float32, spec=None):
+    """A random graph with features (sparse if wide), labels, edge attributes, self-loops and repeated edges.
+
+    For an encoder of sequences (`spec`) it is a path.
+    """
     generator = torch.Generator().manual_seed(seed)
     columns = 2 * nodes if columns is None else columns
     x = torch.randn(nodes, features, generator=generator)
     if features == WIDE:
         x = x * (torch.rand(nodes, features, generator=generator) < 0.05)
+    edge_index = torch.randint(0, nodes, (2, columns), generator=generator)
+    if isinstance(spec, SequenceSpec):
+        edge_index = path_edges(nodes)
+        columns = nodes - 1
     return Data(
         x=x.to(dtype),
-        edge_index=torch.randint(0, nodes, (2, columns), generator=generator),
+        edge_index=edge_index,
         y=torch.randint(0, 3, (nodes,), generator=generator),
         edge_attr=torch.randn(columns, ATTRIBUTES, generator=generator).to(dtype),
     )
 
 
-def random_graphs(features=FEATURES, dtype=torch.float32):
+def random_graphs(features=FEATURES, dtype=torch.float32, spec=None):
     """Graphs of several sizes: one node, no edges, and ordinary ones."""
     shapes = ((6, 12), (1, 0), (4, 0), (9, 25), (2, 1))
-    return [random_graph(n, seed, features, columns, dtype) for seed, (n, columns) in enumerate(shapes)]
+    return [random_graph(n, seed, features, columns, dtype, spec) for seed, (n, columns) in enumerate(shapes)]
 
 
-def random_batch(features=FEATURES, dtype=torch.float32):
-    return GraphBatch.collate(random_graphs(features, dtype))
+def random_batch(features=FEATURES, dtype=torch.float32, spec=None):
+    return GraphBatch.collate(random_graphs(features, dtype, spec))
 
 
 def random_h(batch, dtype, *shape):

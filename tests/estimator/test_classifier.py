@@ -275,7 +275,7 @@ def test_graphs_that_differ_from_training_get_a_clear_answer(fitted):
 def test_bad_choices_are_refused_before_any_work():
     for changes, message in (
         ({"method": "svm"}, "method 'svm' is unknown"),
-        ({"encoder": "transformer"}, "transformer"),
+        ({"encoder": "perceptron"}, "perceptron"),
         ({"level": "word"}, "level 'word' is unknown"),
         ({"preset": "best"}, "preset 'best' is unknown"),
         ({"label_names": ["only one"]}, "label_names"),

@@ -65,6 +65,8 @@ def test_a_node_of_overlapping_graphs_counts_once():
 def test_the_given_graph_is_left_alone_and_treated_once(graphs):
     train, other = graphs
     before = other.x.clone()
+    for graph in graphs:
+        graph.tokens = ["word"] * len(graph.x)
     for name in TREATMENTS:
         treatment = fit_treatment(name, [train])
         treated = treatment.apply(other)

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from accord.app.runs import RESULTS_FILE, SEEN_NODES_FILE, Run
 from accord.app.scores import part_titles
 from accord.app.sources import load_data
-from accord.datasets import TableMapping, read_graphs
+from accord.datasets import TableMapping, corpus_file, read_graphs
 from accord.errors import DataNotFoundError, GraphError, InputError, OptionError
 from accord.estimator import NodeClassifier
 from accord.evaluation import Scores, node_ids, score_answers
@@ -35,7 +35,8 @@ def evaluate_run(
     model = NodeClassifier.load(run.path)
     graphs = load_graphs(model, data, split, mapping)
     titles = part_titles(model.method) | (run.read(RESULTS_FILE) or {}).get("titles", {})
-    return score_answers(model.answers(graphs), _unseen(run, graphs)), titles, len(graphs)
+    scores = score_answers(model.answers(graphs), _unseen(run, graphs), model.label_names_)
+    return scores, titles, len(graphs)
 
 
 def load_graphs(model: NodeClassifier, data: str, split: str, mapping: TableMapping | None = None) -> list[Data]:
@@ -48,6 +49,8 @@ def load_graphs(model: NodeClassifier, data: str, split: str, mapping: TableMapp
         path = path / split
         if not path.is_dir():
             raise DataNotFoundError(f"{data}: has no folder {split}/. Choose another split with --split.")
+    elif path.is_dir() and corpus_file(path, split) is not None:
+        path = corpus_file(path, split) or path
     graphs = read_graphs(path, model.label_names, mapping=mapping, columns=model.columns_)
     named = next((graph for graph in graphs if "label_names" in graph), None)
     if named is not None:

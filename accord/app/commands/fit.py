@@ -36,7 +36,16 @@ from accord.estimator import NodeClassifier
 from accord.estimator._weights import plain_weights
 from accord.evaluation import Scores, choose_cases, node_ids, reliability, score_answers, unseen_nodes
 from accord.experiments import provenance
-from accord.graphs import TEST_MASK, VAL_MASK, fingerprint_graphs, has_labels, have_mask, labels_within, scale_ratio
+from accord.graphs import (
+    TEST_MASK,
+    VAL_MASK,
+    WordOptions,
+    fingerprint_graphs,
+    has_labels,
+    have_mask,
+    labels_within,
+    scale_ratio,
+)
 from accord.methods import recipe_from_config, recipe_to_config
 
 MEASURED = ("precision", "departure", "unseen")  # parts of a choice that say nothing to readers of a report
@@ -129,6 +138,7 @@ def build_model(data: Benchmark, settings: FitSettings) -> NodeClassifier:
         refit=settings.refit,
         order=settings.order,
         class_weight=class_weight(settings.class_weight, data.label_names),
+        words=None if settings.word_vectors is None else WordOptions(vectors=settings.word_vectors),
     )
     plain_weights(model.class_weight, data.num_states, data.label_names)  # refuses unknown states
     recipe = model.resolve_recipe(data.train)
@@ -181,7 +191,7 @@ def evaluate_once(model: NodeClassifier, data: Benchmark, run: Run, extra: Extra
         return found
     answers = model.answers(test)
     assert answers.truth is not None
-    scores = score_answers(answers, unseen_nodes(data.train, test))
+    scores = score_answers(answers, unseen_nodes(data.train, test), model.label_names_)
     titles: dict[str, str] = {name: part_titles(model.method)[name] for name in scores}
     note: dict[str, str] = {}
     if extra is not None:

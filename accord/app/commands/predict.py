@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from accord.app.knowledge import GivenOptions, KnownRow
 from accord.app.runs import Run
 from accord.app.settings import threshold
 from accord.app.sources import read_for
-from accord.datasets import TableMapping
+from accord.datasets import TableMapping, sequence_suffix, write_sentences
 from accord.errors import ConvergenceWarning, GraphError, InfeasibleError, OptionError
 from accord.estimator import NodeClassifier
 from accord.evaluation import Answers, Diagnosis
+from accord.graphs import has_tokens
 
 Columns = dict[str, list[Any]]
 
@@ -137,6 +139,7 @@ def label_columns(
         columns["task"] = [task for _ in nodes for task in tasks]
     else:
         columns["node"] = list(nodes)
+        columns |= {"token": list(graph.tokens)} if has_tokens(graph) else {}
     states = labels.t().flatten()
     flat = probabilities.transpose(0, 1).reshape(-1, probabilities.shape[-1])
     columns["label"] = [names[state] if state >= 0 else None for state in states.tolist()]
@@ -153,12 +156,14 @@ def _rounded(values: Tensor) -> list[float]:
 
 def write_columns(columns: Columns, path: Path) -> None:
     """Write a table in the format of the path's suffix."""
-    if path.suffix not in WRITER_OF_SUFFIX:
-        raise OptionError(
-            f"{path}: tables cannot be written to {path.suffix or 'such'} files. Choose {', '.join(WRITER_OF_SUFFIX)}."
-        )
+    sentences = sequence_suffix(path) is not None
+    if path.suffix not in WRITER_OF_SUFFIX and not sentences:
+        known = ", ".join([*WRITER_OF_SUFFIX, ".conll", ".tsv"])
+        raise OptionError(f"{path}: tables cannot be written to {path.suffix or 'such'} files. Choose {known}.")
+    if sentences and "token" not in columns:
+        raise OptionError(f"{path}: the graphs have no words, so there are no sentences to write. Choose .csv.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    WRITER_OF_SUFFIX[path.suffix](columns, path)
+    (_write_sentences if sentences else WRITER_OF_SUFFIX[path.suffix])(columns, path)
 
 
 def to_csv(columns: Columns) -> str:
@@ -172,6 +177,13 @@ def to_csv(columns: Columns) -> str:
 
 def _write_csv(columns: Columns, path: Path) -> None:
     write_text(path, to_csv(columns))
+
+
+def _write_sentences(columns: Columns, path: Path) -> None:
+    graph = columns.get("graph", [None] * len(columns["token"]))
+    rows = list(zip(graph, columns["token"], columns["label"], strict=True))
+    sentences = [list(own) for _, own in groupby(rows, lambda row: row[0])]
+    write_sentences([([row[1] for row in own], [row[2] or "" for row in own]) for own in sentences], path)
 
 
 def _write_json(columns: Columns, path: Path) -> None:

@@ -1,8 +1,16 @@
 """Readers and writers of users' graphs: arrays, tables, GraphML, saved PyG data, and data folders made of them."""
 
 from accord.datasets.readers._findings import ColumnUse, Findings
-from accord.datasets.readers._folder import FolderBenchmark, FolderCheck, check_folder, read_folder
-from accord.datasets.readers._graphs import from_hetero, from_networkx, graph_entries, read_graph, read_graphs
+from accord.datasets.readers._folder import FolderBenchmark, FolderCheck, check_folder, corpus_file, read_folder
+from accord.datasets.readers._graphs import (
+    from_hetero,
+    from_networkx,
+    graph_entries,
+    read_graph,
+    read_graphs,
+    read_sentences,
+)
+from accord.datasets.readers._sequences import sequence_suffix, write_sentences
 from accord.datasets.readers._writers import write_graph
 from accord.datasets.readers.tables import (
     EdgeTable,
@@ -26,6 +34,7 @@ __all__ = [
     "TableMapping",
     "change_mapping",
     "check_folder",
+    "corpus_file",
     "find_mapping",
     "from_hetero",
     "from_networkx",
@@ -35,5 +44,8 @@ __all__ = [
     "read_graph",
     "read_graphs",
     "read_mapping",
+    "read_sentences",
+    "sequence_suffix",
     "write_graph",
+    "write_sentences",
 ]

@@ -11,6 +11,7 @@ from accord.datasets.benchmarks import Benchmark
 from accord.datasets.readers._findings import Findings
 from accord.datasets.readers._graphs import FORMS, Reading, Source, encode_sources, graph_entries, read_sources
 from accord.datasets.readers._raw import RawGraph, find_label_names
+from accord.datasets.readers._sequences import SUFFIXES
 from accord.datasets.readers.tables import TableGraphs, TableMapping, is_table_folder
 from accord.errors import DataNotFoundError, GraphError
 from accord.graphs import EDGES, MASKS, NODES, Columns, align, column_difference, columns_of, common_columns
@@ -139,6 +140,9 @@ def _find_graphs(folder: Path, mapping: TableMapping | None) -> dict[str, list[P
         raise DataNotFoundError(f"{folder}: there is no such folder. Give one with train/ in it, and val/ and test/.")
     if not folder.is_dir() or (not (folder / "train").is_dir() and is_table_folder(folder, mapping)):
         return {"train": [folder]}
+    corpus = {name: path for name in SPLITS if (path := corpus_file(folder, name)) is not None}
+    if "train" in corpus and not (folder / "train").is_dir():
+        return {name: [corpus[name]] if name in corpus else [] for name in SPLITS}
     if not (folder / "train").is_dir():
         raise DataNotFoundError(
             f"{folder}: has no folder train/. Put the training graphs there ({FORMS}). Validation and test graphs go "
@@ -147,6 +151,13 @@ def _find_graphs(folder: Path, mapping: TableMapping | None) -> dict[str, list[P
     present = [name for name in SPLITS if (folder / name).is_dir()]
     found = {name: graph_entries(folder / name, mapping) for name in present}
     return found | {name: [] for name in SPLITS if name not in found}
+
+
+def corpus_file(folder: Path, split: str) -> Path | None:
+    """The file of sentences of a split, such as train.conll; dev.conll stands for val.conll."""
+    stems = ("val", "dev") if split == "val" else (split,)
+    found = [folder / f"{stem}{suffix}{more}" for stem in stems for suffix in SUFFIXES for more in ("", ".gz")]
+    return next((path for path in found if path.is_file()), None)
 
 
 def _read_split(paths: Sequence[Path], way: Reading) -> list[Source]:

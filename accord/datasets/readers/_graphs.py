@@ -15,6 +15,7 @@ from accord.datasets.readers._json import read_json
 from accord.datasets.readers._networks import read_graphml, tables_of
 from accord.datasets.readers._raw import RawGraph, find_label_names
 from accord.datasets.readers._saved import read_saved, saved_graph
+from accord.datasets.readers._sequences import raw_sentences, sequence_suffix
 from accord.datasets.readers.tables import (
     MAPPING_FILE,
     ColumnSet,
@@ -31,7 +32,7 @@ from accord.datasets.readers.tables import (
 from accord.errors import AccordError, DataNotFoundError, GraphError, InputTypeError
 from accord.graphs import EDGES, NODES, GraphColumns, align, common_columns
 
-FORMS = ".npz, .json, .graphml, .pt, or a folder with nodes.csv and edges.csv"
+FORMS = ".npz, .json, .graphml, .pt, .conll or .tsv, or a folder with nodes.csv and edges.csv"
 SKIPPED = (MAPPING_FILE, "README.md", "README.txt", "LICENSE")  # files of a folder of graphs that are no graphs
 
 
@@ -95,6 +96,8 @@ def read_graph(
     missing label. Masks are columns of 0 and 1. Columns of text become one column of 0 and 1 for each category;
     missing numbers are marked. A mapping names files and columns that are called otherwise.
     `.graphml`: attributes of nodes and edges are read like columns of tables.
+    `.conll`, `.conllu`, `.tsv` (also `.gz`): sentences, a word and its label on each line, an empty line after each
+    sentence. Each is a path with `tokens`.
     `.pt`: a PyG `Data` or `HeteroData` saved by torch; it is read with `weights_only=True`.
 
     Numbers are plain decimals in the range of float32. Equal places of a CSR matrix are added, as SciPy does.
@@ -127,6 +130,29 @@ def read_graphs(
     """Read one graph, or all graphs of a folder or file, in the order of their names; see `read_graph`."""
     way = Reading.of(Path(path), mapping, columns)
     return _read(graph_entries(Path(path), way.mapping), label_names, with_labels, way)
+
+
+def read_sentences(
+    path: str | Path,
+    label_column: int | None = None,
+    label_names: Sequence[str] | None = None,
+    with_labels: bool = True,
+) -> list[Data]:
+    """Read a file of tagged sentences, each as a path with `tokens`, and with labels if the file has any.
+
+    Args:
+        path: `.conll`, `.conllu` or `.tsv`, also compressed (`.gz`); see `read_graph`.
+        label_column: number of the column with the labels, from 0; None takes the last one (UPOS in .conllu).
+        label_names: names of the states; None takes those of the file, sorted.
+        with_labels: False ignores the labels.
+    """
+    path = Path(path)
+    if sequence_suffix(path) is None:
+        raise GraphError(f"{path}: sentences are read from .conll, .conllu and .tsv files, and these with .gz.")
+    if not path.exists():
+        raise DataNotFoundError(f"{path}: there is no such file. Give a file of sentences.")
+    with reading(path):
+        return _to_data(raw_sentences(path, label_column), label_names, with_labels, Reading())
 
 
 def from_networkx(
@@ -216,6 +242,8 @@ def read_sources(path: Path, way: Reading) -> list[Source]:
     with reading(path):
         if path.suffix == ".graphml":
             return [read_graphml(path, mapping, known, way.findings)]
+        if sequence_suffix(path) is not None:
+            return list(raw_sentences(path))
         if path.suffix == ".pt":
             return list(read_saved(path))
         if path.suffix in READERS:

@@ -44,6 +44,7 @@ class RawGraph:
     unit: str = "line"  # what `lines` counts
     name: str | None = None  # of the graph, if a file has several
     masks: Mapping[str, np.ndarray] = field(default_factory=dict)  # by name: [nodes], 0 and 1 or True and False
+    tokens: Sequence[str] | None = None  # words of the nodes
 
     def place(self, node: int) -> str:
         """Where a node stands in the file, for error messages."""
@@ -87,6 +88,8 @@ class RawGraph:
             columns_of(data, place, where)  # refuses kinds that do not exist or do not fit
         if self.node_names is not None:
             data.node_names = self._list("node_names", self.node_names, len(x))
+        if self.tokens is not None:
+            data.tokens = self._list("tokens", self.tokens, len(x))
         if self.task_names is not None:
             tasks = 1 if self.labels is None or self.labels.ndim == 1 else self.labels.shape[1]
             data.task_names = self._list("task_names", self.task_names, None if self.labels is None else tasks)

@@ -4,5 +4,6 @@ from accord.encoders.scorers._agreement import AgreementScorer
 from accord.encoders.scorers._bilinear import BilinearScorer
 from accord.encoders.scorers._linear import LinearScorer
 from accord.encoders.scorers._scorer import Scorer, ScorerSpec
+from accord.encoders.scorers._transition import TransitionScorer
 
-__all__ = ["AgreementScorer", "BilinearScorer", "LinearScorer", "Scorer", "ScorerSpec"]
+__all__ = ["AgreementScorer", "BilinearScorer", "LinearScorer", "Scorer", "ScorerSpec", "TransitionScorer"]

@@ -215,7 +215,7 @@ class Given:
 
     def _places(self, graphs: Sequence[Data], first: int, topology: Topology) -> list[Places]:
         """Nodes and edges of each graph; edges as in the batch, numbered within the graph."""
-        sizes = torch.tensor([len(graph.x) for graph in graphs])
+        sizes = torch.tensor([graph.num_nodes for graph in graphs])
         ends = sizes.cumsum(0)
         edge_index = topology.edge_index.cpu()
         owner = torch.bucketize(edge_index[0], ends, right=True)

@@ -10,6 +10,7 @@ from accord.encoders import Noise
 from accord.evaluation import check_level, needs_probabilities
 from accord.field import PairwiseField
 from accord.graphs import GraphBatch, Topology
+from accord.inference.chains import path_likelihood
 from accord.inference.triangles import AnyField
 from accord.learning.objectives._maximin import GameOptions, field_beliefs, maximin_objective
 from accord.learning.objectives._parts import FieldNetworks
@@ -39,9 +40,15 @@ def _blank_field(states: int, topology: Topology) -> PairwiseField:
 
 
 def game_loss(options: GameOptions) -> FieldLoss:
-    """The maximin game: the negative (Bethe) log-likelihood per labelled node, with the gradient of Eq. 11."""
+    """The maximin game: the negative (Bethe) log-likelihood per labelled node, with the gradient of Eq. 11.
+
+    With exact beliefs it is maximum likelihood; sequences are then solved as chains.
+    """
 
     def loss(field: AnyField, targets: Tensor) -> Tensor:
+        exact = path_likelihood(field, targets) if options.exact and isinstance(field, PairwiseField) else None
+        if exact is not None:
+            return -exact.sum(-1) / (targets >= 0).sum(-1).clamp_min(1)
         objective, likelihood = maximin_objective(field, targets, options)
         # The gradient comes from the game's objective, the reported value is the likelihood.
         reported = (objective - objective.detach() + likelihood.detach()).sum(-1)
@@ -101,9 +108,15 @@ class FieldObjective(Objective):
     def _field(self, batch: GraphBatch, noise: Noise | None = None) -> tuple[AnyField, Tensor]:
         """The field, and which replicas [R] have usable potentials; those of the others are set to 0."""
         scores = [at_least_single(logits) for logits in self.networks.field_logits(batch, noise)]
-        usable = torch.stack([within_bounds(logits) for logits in scores]).all(0)
-        scores = [torch.where(usable.view(-1, *(1,) * (x.dim() - 1)), x, 0.0) for x in scores]
+        usable = torch.stack([within_bounds(_stored(logits)) for logits in scores]).all(0)
+        # A table that all edges share stays one, which chains make use of.
+        scores = [torch.where(usable.view(-1, *(1,) * (x.dim() - 1)), _stored(x), 0.0).expand_as(x) for x in scores]
         return self.field_of(*scores, batch.topology), usable
+
+
+def _stored(scores: Tensor) -> Tensor:
+    """Scores [R, nodes, edges or triangles, ...] without repeats of one that all of them share (an expanded view)."""
+    return scores[:, :1] if scores.stride(1) == 0 else scores
 
 
 def at_least_single(values: Tensor) -> Tensor:

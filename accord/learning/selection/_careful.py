@@ -176,7 +176,7 @@ class _Search:
 
     def _labels(self, choice: FieldChoice, field: PairwiseField) -> Tensor:
         """Joint labels [candidates, R, nodes]; on forests the best state by exact max-marginals, which is faster."""
-        if field.peeling.is_forest:
+        if field.peeling.is_forest and field.structure.paths is None:
             return propagate(field, semiring="max").node.argmax(-1)
         return choice.labels(field, self.damping)
 

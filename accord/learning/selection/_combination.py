@@ -12,6 +12,7 @@ from accord.errors import InputError
 from accord.field import Combination, PairwiseField, Pseudomarginals, blend, own_sums
 from accord.graphs import Topology
 from accord.inference import Beliefs, Semiring, propagate, spanning_tree_probabilities
+from accord.inference.chains import path_labels
 
 SPANNING = 0.0  # stands for the edge probabilities of the uniform spanning tree
 DECODED_FROM: tuple[Semiring, ...] = ("max", "sum")  # labels are decoded jointly from either's beliefs
@@ -104,7 +105,10 @@ class FieldChoice:
         )
 
     def labels(self, field: PairwiseField, damping: float) -> Tensor:
-        """Joint labels [*replicas, nodes], each replica solved with its own settings."""
+        """Joint labels [*replicas, nodes], each replica solved with its own settings; sequences in one pass."""
+        exact = path_labels(field)
+        if exact is not None:
+            return exact
         labels = torch.zeros(*field.replicas, field.num_nodes, dtype=torch.long, device=field.node.device)
         appearance = self._edge_appearance(field).expand(*field.replicas, field.num_edges)
         for number, sweeps, mine in self._groups(field.replicas):

@@ -1,0 +1,178 @@
+"""Sentences in a `NodeClassifier`: words, chains solved exactly, the BIO scheme, saving and going on."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from accord import NodeClassifier
+from accord.encoders import BiLSTM, Convolution
+from accord.errors import GraphError, InputTypeError, OptionError
+from accord.graphs import WordOptions, path_edges
+
+NAMES = ["B-person", "I-person", "O"]
+FIRST, LAST, OTHER = ["ann", "bob", "eve"], ["stone", "hill"], ["we", "saw", "a", "lot", "of", "rain"]
+SMALL = WordOptions(channels=8, character_channels=4)
+
+
+def sentences(count, seed):
+    """Names of one or two words among others: the second word of a name also occurs outside of names."""
+    random = np.random.default_rng(seed)
+    graphs = []
+    for _ in range(count):
+        tokens, labels = [], []
+        for _ in range(random.integers(2, 5)):
+            if random.random() < 0.4:
+                tokens += [str(random.choice(FIRST)).capitalize(), str(random.choice(LAST))]
+                labels += [0, 1]
+            else:
+                tokens.append(str(random.choice(OTHER + LAST)))
+                labels.append(2)
+        graphs.append(Data(tokens=tokens, y=torch.tensor(labels)))
+    return graphs
+
+
+TRAIN, VAL, TEST = sentences(40, 0), sentences(20, 1), sentences(20, 2)
+
+
+def model(method="spn", **more):
+    chosen = {"encoder": BiLSTM(16, dropout=0.1, input_dropout=0.0), "label_names": NAMES, "words": SMALL}
+    return NodeClassifier(method=method, **{**chosen, "max_epochs": 14, **more})
+
+
+@pytest.fixture(scope="module")
+def crf():
+    return model("crf").fit(TRAIN, VAL)
+
+
+@pytest.fixture(scope="module")
+def spn():
+    return model("spn").fit(TRAIN, VAL)
+
+
+@pytest.mark.parametrize("method", ["gnn", "crf", "spn"])
+def test_every_method_learns_names(method, crf, spn):
+    fitted = {"crf": crf, "spn": spn}.get(method) or model(method).fit(TRAIN, VAL)
+    assert fitted.treatment_.name == "words"
+    assert fitted.score(TEST) > 0.9
+
+
+def test_labels_obey_the_scheme_whatever_the_weights_say(crf, spn):
+    for fitted in (crf, spn):
+        assert fitted.recipe_.transitions is not None
+        with torch.no_grad():
+            weights = [p.clone() for part in fitted.model_.parts.values() for p in part.parameters()]
+            for part in fitted.model_.parts.values():
+                for parameter in part.parameters():
+                    parameter.normal_(generator=torch.Generator().manual_seed(3))
+        labels = fitted.predict(TEST)
+        with torch.no_grad():
+            for parameter, before in zip(
+                (p for part in fitted.model_.parts.values() for p in part.parameters()), weights, strict=True
+            ):
+                parameter.copy_(before)
+        assert all(fitted.recipe_.transitions.violation(own.tolist()) is None for own in labels)
+
+
+def test_k_best_and_spans_equal_enumeration(crf, spn):
+    graph = Data(tokens=["Ann", "stone", "saw"])
+    for fitted in (crf, spn):
+        field = fitted.model_.field(fitted.collate([graph]))
+        every = list(itertools.product(range(3), repeat=3))
+        scores = torch.stack([field.score(torch.tensor(one))[0, 0] for one in every]).double()
+        chances = scores.softmax(0)
+        found = fitted.k_best(graph, 30)
+        possible = int((scores > -torch.inf).sum())
+        assert len(found.labels) == possible < 27
+        torch.testing.assert_close(
+            found.probabilities.double(), chances.sort(descending=True).values[:possible], rtol=1e-5, atol=1e-6
+        )
+        assert found.labels[0].tolist() == fitted.predict(graph).tolist()
+        for first, span in ((0, ["B-person", "I-person"]), (1, ["O"]), (0, [0, 1, 2]), (1, ["O", "I-person"])):
+            wanted = [NAMES.index(one) if isinstance(one, str) else one for one in span]
+            pairs = zip(every, chances, strict=True)
+            expected = sum(p for one, p in pairs if list(one[first : first + len(span)]) == wanted)
+            assert fitted.span_probability(graph, first, span) == pytest.approx(float(expected), abs=1e-5)
+        assert fitted.span_probability(graph, 0, ["I-person"]) == 0.0
+
+
+def test_a_saved_model_keeps_its_words_and_its_scheme(tmp_path, crf):
+    crf.save(tmp_path)
+    again = NodeClassifier.load(tmp_path)
+    assert again.treatment_.vocabulary == crf.treatment_.vocabulary
+    assert again.recipe_.transitions == crf.recipe_.transitions
+    unknown = Data(tokens=["Zoë", "hill", "\n"])
+    for graph in (*TEST, unknown):
+        assert torch.equal(again.predict(graph), crf.predict(graph))
+        torch.testing.assert_close(again.predict_proba(graph), crf.predict_proba(graph))
+    torch.testing.assert_close(crf.predict_proba(unknown).sum(-1), torch.ones(3))
+
+
+def test_training_goes_on_from_a_model(spn):
+    more = model("spn", max_epochs=1, refine=True).fit(TRAIN, VAL, start=spn)
+    assert more.treatment_ is spn.treatment_ and more.recipe_.transitions == spn.recipe_.transitions
+    assert more.score(VAL) >= spn.score(VAL)
+
+
+def test_word_vectors_start_the_words(tmp_path):
+    words = ["ann", "bob", "zebra"]
+    vectors = np.arange(9, dtype=np.float16).reshape(3, 3)
+    np.savez(tmp_path / "vectors.npz", words=np.array(words), vectors=vectors)
+    options = WordOptions(vectors=tmp_path / "vectors.npz", character_channels=0)
+    fitted = model("gnn", words=options, max_epochs=0).fit(TRAIN, VAL)
+    inputs, known = fitted.model_.parts["node"].encoder.inputs, fitted.treatment_.vocabulary
+    assert inputs.word[0, 1 + known.words.index("bob")].tolist() == vectors[1].tolist()
+    assert known.more_words == ("zebra",) and inputs.fixed[0, 0].tolist() == vectors[2].tolist()
+    fixed = model("gnn", words=WordOptions(vectors=tmp_path / "vectors.npz", tune=False, character_channels=0))
+    fixed.set_params(max_epochs=1).fit(TRAIN, VAL)
+    assert fixed.model_.parts["node"].encoder.inputs.fixed[0].tolist() == vectors.tolist()
+    with pytest.raises(OptionError, match="channels is 7, but the vectors have 3"):
+        model("gnn", words=WordOptions(vectors=tmp_path / "vectors.npz", channels=7)).fit(TRAIN, VAL)
+
+
+def test_ordinary_features_need_no_tokens():
+    random = np.random.default_rng(0)
+    graphs = []
+    for _ in range(40):
+        y = torch.from_numpy(random.integers(0, 2, 5))
+        x = torch.nn.functional.one_hot(y, 2) + 0.3 * torch.from_numpy(random.normal(size=(5, 2)))
+        graphs.append(Data(x=x.float(), y=y, edge_index=path_edges(5)))
+    fitted = NodeClassifier(encoder=Convolution(8, 1), max_epochs=10).fit(graphs[:30], graphs[30:])
+    assert fitted.score(graphs[30:]) > 0.8 and fitted.directed_ and fitted.treatment_.vocabulary is None
+
+
+def test_auto_takes_a_bilstm_for_tokens():
+    plain = NodeClassifier(label_names=NAMES)
+    assert plain.resolve_recipe(TRAIN).encoder.kind == "bilstm" and plain.resolve_features(TRAIN) == "words"
+
+
+def test_what_is_known_counts_for_sentences_too(spn):
+    sentence = Data(tokens=["Ann", "stone", "saw"])
+    assert spn.predict(sentence, known={1: "O"}).tolist()[1] == 2
+    assert spn.predict([sentence], known=[{0: "B-person"}])[0][0] == 0
+    told = spn.explain(sentence, 1, known={0: "B-person"})
+    assert set(told.messages) == {0, 2}
+
+
+def test_bad_calls_say_what_to_do(spn):
+    with pytest.raises(OptionError, match="the search does not know"):
+        model(search=2).fit(TRAIN, VAL)
+    with pytest.raises(OptionError, match="'gmnn' cannot read words"):
+        model("gmnn").fit(TRAIN, VAL)
+    with pytest.raises(OptionError, match="encoder is 'gcn'. Choose 'bilstm'"):
+        NodeClassifier(encoder="gcn", label_names=NAMES).fit(TRAIN, VAL)
+    with pytest.raises(InputTypeError, match="words is a dict"):
+        NodeClassifier(words={}).fit(TRAIN, VAL)
+    with pytest.raises(OptionError, match="scheme 'iob'"):
+        NodeClassifier(scheme="iob").fit(TRAIN, VAL)
+    broken = [*TRAIN, Data(tokens=["a", "hill"], y=torch.tensor([2, 1]))]
+    with pytest.raises(GraphError, match=r"graph 40 has the label 'I-person' at node 1 after 'O'"):
+        model(scheme="bio").fit(broken, VAL)
+    with pytest.raises(GraphError, match="has no tokens"):
+        spn.predict(Data(x=torch.zeros(2, 0), edge_index=path_edges(2)))
+    with pytest.raises(GraphError, match="not a sequence"):
+        spn.predict(Data(tokens=["a", "b", "c"], edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]])))
+    with pytest.raises(OptionError, match="nodes 0 to 1"):
+        spn.span_probability(Data(tokens=["a", "b"]), 1, ["O", "O"])

@@ -18,7 +18,14 @@ from accord.encoders._registry import (
 from accord.encoders._sage import GraphSAGE
 from accord.encoders._unet import GraphUNet
 from accord.encoders.replica import Noise, ReplicaLinear
-from accord.encoders.scorers import AgreementScorer, BilinearScorer, LinearScorer, Scorer, ScorerSpec
+from accord.encoders.scorers import (
+    AgreementScorer,
+    BilinearScorer,
+    FullBilinearScorer,
+    LinearScorer,
+    Scorer,
+    ScorerSpec,
+)
 
 __all__ = [
     "ENCODERS",
@@ -32,6 +39,7 @@ __all__ = [
     "BilinearScorer",
     "Encoder",
     "EncoderSpec",
+    "FullBilinearScorer",
     "GraphSAGE",
     "GraphUNet",
     "Identity",

@@ -14,7 +14,7 @@ from accord.encoders._plain import MLP, Linear
 from accord.encoders._sage import GraphSAGE
 from accord.encoders._spec import Spec
 from accord.encoders._unet import GraphUNet
-from accord.encoders.scorers import AgreementScorer, BilinearScorer, LinearScorer, ScorerSpec
+from accord.encoders.scorers import AgreementScorer, BilinearScorer, FullBilinearScorer, LinearScorer, ScorerSpec
 from accord.errors import InputTypeError, OptionError
 
 AnySpec = TypeVar("AnySpec", bound=Spec)
@@ -24,7 +24,9 @@ ENCODERS: dict[str, EncoderSpec] = {
 }
 ENCODER_ALIASES = {"graphsage": "sage"}
 
-SCORERS: dict[str, ScorerSpec] = {spec.kind: spec for spec in (AgreementScorer(), BilinearScorer(), LinearScorer())}
+SCORERS: dict[str, ScorerSpec] = {
+    spec.kind: spec for spec in (AgreementScorer(), BilinearScorer(), FullBilinearScorer(), LinearScorer())
+}
 
 
 def encoder_name(name: str) -> str:

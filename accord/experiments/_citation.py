@@ -43,7 +43,7 @@ def compare(benchmark: str, encoder: str, preset: str = "accord", **options: Any
     Args:
         benchmark: a benchmark with one label per node.
         encoder: name of the encoder of both networks.
-        preset: "accord" or "paper".
+        preset: "accord", "authors" or "paper".
         options: seeds, features, max_epochs, accelerator, folder and report, as of `run_experiment`.
     """
     recipe = preset_recipe(preset, encoder, benchmark=benchmark)

@@ -21,7 +21,11 @@ from accord.learning import HistoryRow, RefinementOptions, Replicas, TrainingRun
 from accord.methods import CRF, CRFRecipe, Recipe, Shape, StructuredProxyNetwork, preset_features, preset_recipe
 
 GAME_EPOCHS = 60
-GAME_RATES = {"accord": 1e-3, "paper": 1e-5}  # learning rate of the game, the same for all three curves
+GAME_RATES = {
+    "accord": 1e-3,
+    "authors": 1e-5,
+    "paper": 1e-5,
+}  # of the game, the same for all three curves
 CURVE_TITLES = {"spn": "SPN, refined after the proxy", "without": "SPN without proxy", "crf": "CRF"}
 CURVE_COLOURS = {"spn": "#2f7fd3", "without": "#d98e2b", "crf": "#8a8f98"}
 INTRODUCTION = """# The maximin game with and without the proxy problem

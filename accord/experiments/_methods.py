@@ -87,7 +87,7 @@ def run_variant(variant: str, benchmark: str, encoder: str, preset: str = "accor
         variant: name in VARIANTS.
         benchmark: a citation set.
         encoder: name of the encoder; ignored by variants that have their own.
-        preset: "accord" or "paper".
+        preset: "accord", "authors" or "paper".
         options: seeds, max_epochs, accelerator, folder and report, as of `run_experiment`.
     """
     chosen = VARIANTS[variant]

@@ -13,7 +13,7 @@ from accord.methods._registry import find_method
 METHOD = "method"  # the key that holds the method's name
 BEFORE: dict[str, dict[str, Any]] = {"spn": {"rule": "score", "shrinkage": 0.0}}  # what recipes without these keys mean
 # Fields that are written only where they differ from these values, so that files of earlier versions stay the same.
-LATER: dict[str, Any] = {"edge_inputs": False}
+LATER: dict[str, Any] = {"edge_inputs": False, "edge_level": "edge"}
 PLAIN: dict[str, type] = {
     "node": PartOptions,
     "edge": PartOptions,

@@ -33,6 +33,7 @@ RANGES = {
 }
 CHOICES = {
     "selection": ("grid", "likelihood"),
+    "edge_level": ("edge", "graph"),
     "rule": ("careful", "score"),
     "objective": ("maximin", "pseudolikelihood"),
 }
@@ -113,6 +114,7 @@ class SPNRecipe(PairRecipe):
     shrinkage: float = 1.0  # pseudo-count against the labelled nodes and edges; bounds the potentials, 0 does not
     refinement: RefinementOptions | None = None  # by the maximin game; None for none
     game: GameOptions = field(default_factory=GameOptions)  # how beliefs are found in the refinement
+    edge_level: str = "edge"  # or "graph": the edge network is kept by the share of graphs with every pair right
 
 
 @dataclass(frozen=True, kw_only=True)

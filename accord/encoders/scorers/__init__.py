@@ -2,7 +2,8 @@
 
 from accord.encoders.scorers._agreement import AgreementScorer
 from accord.encoders.scorers._bilinear import BilinearScorer
+from accord.encoders.scorers._full_bilinear import FullBilinearScorer
 from accord.encoders.scorers._linear import LinearScorer
 from accord.encoders.scorers._scorer import Scorer, ScorerSpec
 
-__all__ = ["AgreementScorer", "BilinearScorer", "LinearScorer", "Scorer", "ScorerSpec"]
+__all__ = ["AgreementScorer", "BilinearScorer", "FullBilinearScorer", "LinearScorer", "Scorer", "ScorerSpec"]

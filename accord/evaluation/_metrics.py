@@ -58,6 +58,7 @@ def graph_edge_accuracy(tables: Tensor, truth: Tensor, topology: Topology) -> Te
     known = (truth[..., source] >= 0) & (truth[..., target] >= 0)
     pair = truth[..., source] * tables.shape[-1] + truth[..., target]
     wrong = (tables.flatten(-2).argmax(-1) != pair) & known
+    known = known.expand_as(wrong)
     graph = topology.graph[source].expand(*known.shape[:-1], -1)
     counts = torch.zeros(2, *known.shape[:-1], topology.num_graphs, dtype=torch.long, device=tables.device)
     edges = counts[0].scatter_add(-1, graph, known.long())

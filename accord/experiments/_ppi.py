@@ -23,7 +23,7 @@ from accord.experiments._results import Result, Scores, markdown_table, percent
 from accord.experiments._runner import SEEDS, Announce, check_choices, silence
 from accord.experiments._store import read_records, read_result, read_stored, usable
 from accord.graphs import GraphBatch
-from accord.learning import Replicas, Report, TrainingOptions, TrainingRun
+from accord.learning import GameOptions, Replicas, Report, TrainingOptions, TrainingRun
 from accord.learning.selection import FieldChoice, choose_combination
 from accord.methods import DENSE_GRID, Shape, SPNRecipe, StructuredProxyNetwork, preset_recipe, recipe_to_config
 
@@ -121,6 +121,7 @@ def same_experiment(stored: Result, recipe: SPNRecipe, any_precision: bool = Fal
     preset = recipe_to_config(preset_recipe("paper", benchmark="ppi"))
     kept = {**{key: preset[key] for key in LATER_FIELDS}, **known, "method": recipe.method}
     kept |= {key: encoder_from_config(known[key]).to_config() for key in ("encoder", "edge_encoder")}
+    kept["game"] = {**asdict(GameOptions()), **known["game"]}
     kept["training"] = {**asdict(TrainingOptions()), **known["training"]}
     return bool(asked == json.loads(json.dumps({"recipe": kept, "grid": stored.picked_from})))
 

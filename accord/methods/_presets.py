@@ -35,7 +35,7 @@ from accord.methods._presets_paper import BY_SCORE, PAPER_REFINEMENT, paper_meth
 from accord.methods._recipe import CRFRecipe, Recipe, SPNRecipe
 from accord.methods._registry import find_method
 
-OTHER_BENCHMARKS = ("dblp", "digits")  # sets that presets know and `accord.datasets.load_benchmark` does not read
+OTHER_BENCHMARKS = ("digits",)  # sets that presets know and `accord.datasets.load_benchmark` does not read
 
 ACCORD_ENCODERS: dict[str, EncoderSpec] = {
     "gcn": GCN(hidden=64, layers=2, dropout=0.5, input_dropout=0.3),

@@ -32,7 +32,9 @@ Written by `accord reproduce citation`. Test accuracy in percent, mean ± standa
 node of a test graph is right. *Unseen*: nodes that occur in no training graph (ego networks overlap). GNN and SPN share
 the node network, so each seed is a pair; p is a two-sided paired t-test on graph accuracy. All choices were made on
 validation data. The last column has the paper's figures (10 seeds). The json files hold configuration, seeds, versions,
-hardware and commit. [results/methods](../methods/README.md) shows the same cells beside other methods.
+hardware and commit. `appendix` is what preset `paper` was before it became the paper's letter: sizes, rates and
+sharpness of the appendix, and tables divided by their own sums to the power 0.1.
+[results/methods](../methods/README.md) shows the same cells beside other methods.
 
 """
 

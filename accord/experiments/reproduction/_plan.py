@@ -54,7 +54,12 @@ def missing_tasks(asked: Asked, records: Iterable[Record], device: str) -> list[
         code = cell_code(cell)
         seeds = asked.seeds if asked.seeds is not None and len(cell.seeds) > 1 else cell.seeds
         for block in blocks(cell):
-            todo = [seed for seed in seeds if not _is_done(stored.get((cell.key, seed, block), ()), wanted, code)]
+            fits = (block, (0, cell.num_labels))  # a record of all labels stands for every block
+            todo = [
+                seed
+                for seed in seeds
+                if not any(_is_done(stored.get((cell.key, seed, one), ()), wanted, code) for one in fits)
+            ]
             for wave, group in enumerate(_groups(todo, seeds_together(cell, device))):
                 first = seeds.index(group[0])
                 task = Task(cell, group, block, asked.epochs)
@@ -66,9 +71,6 @@ def _index(records: Iterable[Record]) -> dict[tuple[str, int, Block | None], lis
     found: dict[tuple[str, int, Block | None], list[Record]] = {}
     for record in records:
         found.setdefault((record.cell.key, record.seed, record.block), []).append(record)
-        if record.block == (0, record.cell.num_labels):  # an imported record of all labels stands for every block
-            for block in blocks(record.cell):
-                found.setdefault((record.cell.key, record.seed, block), []).append(record)
     return found
 
 

@@ -73,7 +73,8 @@ class Record:
     def plain(self) -> dict[str, Any]:
         """As json values; fields with their usual value are left out."""
         values = asdict(self)
-        cell = {name: value for name, value in values.pop("cell").items() if value not in ("", "-")}
+        unused = {"encoder": "-", "preset": "-", "variant": ""}
+        cell = {name: value for name, value in values.pop("cell").items() if unused.get(name) != value}
         usual = {"block": None, "shortened": False, "seconds": None, "details": None}
         return {**cell, **{name: value for name, value in values.items() if usual.get(name, self) != value}}
 

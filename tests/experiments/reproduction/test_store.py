@@ -23,6 +23,7 @@ def test_records_are_read_back_as_they_were(tmp_path):
     store = Store(tmp_path / "records.jsonl")
     assert store.read() == ([], {})
     mine = [record(1), record(2, block=(0, 31), shortened=True, details={"curve": [1.5, 2]}), record(3, seconds=None)]
+    mine[2] = replace(mine[2], cell=Cell("statistics", "cora*", "-"))
     assert store.append(mine, [CONTEXT]) == 3
     found, contexts = store.read()
     assert found == mine and found[1].details == {"curve": [1.5, 2]}

@@ -26,10 +26,10 @@ from accord.experiments.reproduction import (
     Cell,
     Results,
     Store,
+    all_targets,
     import_results,
     parse_budget,
     run_missing,
-    targets,
     write_report,
 )
 from accord.learning import HistoryRow
@@ -77,7 +77,7 @@ def reproduce_table(
         messages: where progress is shown.
     """
     if table not in TABLES:
-        known = ", ".join([*sorted(TABLES), *targets()])
+        known = ", ".join([*sorted(TABLES), *all_targets()])
         raise OptionError(f"reproduce: there is no table {table!r}. Choose one of {known}.")
     if table != "methods" and chosen.get("variants"):
         raise OptionError(f"reproduce {table}: only table methods has rows to choose. Leave --method out.")
@@ -139,7 +139,7 @@ def choose_cells(target: str, chosen: Mapping[str, Sequence[str] | None]) -> tup
     fields = {"benchmarks": "data", "encoders": "encoder", "presets": "preset", "variants": "method"}
     asked = {fields[name]: values for name, values in chosen.items() if values}
     cells = tuple(
-        cell for cell in targets()[target] if all(getattr(cell, name) in values for name, values in asked.items())
+        cell for cell in all_targets()[target] if all(getattr(cell, name) in values for name, values in asked.items())
     )
     if not cells:
         listed = "; ".join(f"{name} {', '.join(values)}" for name, values in asked.items())

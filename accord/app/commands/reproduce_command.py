@@ -51,10 +51,10 @@ def reproduce(
 ) -> None:
     """Run the paper's tables and figures, and write them with the paper's numbers beside ours."""
     from accord.app.commands.reproduce import TABLES, Wanted, reproduce_paper, reproduce_table
-    from accord.experiments.reproduction import targets
+    from accord.experiments.reproduction import all_targets
 
     chosen = {"benchmarks": benchmark, "encoders": encoder, "presets": preset, "variants": method}
-    if table in targets():
+    if table in all_targets():
         wanted = Wanted(
             target=table,
             chosen=chosen,

@@ -1,8 +1,8 @@
 """The reproduction of the paper: every table and figure as cells, one store of records, a runner and a report."""
 
-from accord.experiments.reproduction._cells import Cell, targets
+from accord.experiments.reproduction._cells import Cell
 from accord.experiments.reproduction._imports import import_results
-from accord.experiments.reproduction._plan import Asked, missing_tasks
+from accord.experiments.reproduction._plan import Asked, all_targets, missing_tasks
 from accord.experiments.reproduction._records import Context, Record
 from accord.experiments.reproduction._results import Results
 from accord.experiments.reproduction._runner import STORE, Progress, parse_budget, run_missing
@@ -22,11 +22,11 @@ __all__ = [
     "Results",
     "Store",
     "Task",
+    "all_targets",
     "compute",
     "import_results",
     "missing_tasks",
     "parse_budget",
     "run_missing",
-    "targets",
     "write_report",
 ]

@@ -10,15 +10,19 @@ from accord.experiments.reproduction._cells import (
     OVERLAP,
     PRESET_ORDER,
     RUN_TIME,
+    SEARCH,
     STATISTICS,
     TRAINING,
     Block,
     Cell,
+    targets,
 )
 from accord.experiments.reproduction._recipes import cell_recipe
 from accord.experiments.reproduction._records import Record, recipe_code
+from accord.experiments.reproduction._search import JUDGED, TESTED, best_draws, drawn_recipe, draws
 from accord.experiments.reproduction._studies import GAME_EPOCHS, TIMED_EPOCHS
 from accord.experiments.reproduction._training import Task
+from accord.methods import Recipe
 
 BLOCK_SECONDS = 300.0  # of a GPU, as estimated below: a task must end within 8 minutes, estimates may be off by half
 # Milliseconds of an update of all 121 labels, both networks, on one H200 (benchmarks/gpu/learning_jobs.txt); GCNII
@@ -46,13 +50,16 @@ def missing_tasks(asked: Asked, records: Iterable[Record], device: str) -> list[
     A record counts if it is at least as long as asked for and of the recipe that the cell has now; records that were
     imported count with whatever recipe they have.
     """
-    stored = _index(records)
+    records = list(records)
+    stored, tested = _index(records), set(best_draws(records).values())
     found: list[tuple[tuple[float, ...], Task]] = []
     for cell in dict.fromkeys(asked.cells):
         epochs = own_epochs(cell)
         wanted = epochs if asked.epochs is None else min(epochs, asked.epochs)
         code = cell_code(cell)
         seeds = asked.seeds if asked.seeds is not None and len(cell.seeds) > 1 else cell.seeds
+        if cell in tested:
+            seeds = (JUDGED, *TESTED)
         for block in blocks(cell):
             fits = (block, (0, cell.num_labels))  # a record of all labels stands for every block
             todo = [
@@ -78,6 +85,14 @@ def _is_done(stored: Iterable[Record], epochs: int, code: str) -> bool:
     return any(record.epochs >= epochs and record.recipe in (code, IMPORTED) for record in stored)
 
 
+def all_targets() -> dict[str, tuple[Cell, ...]]:
+    """Everything that can be asked for by name: the paper's tables and figures, studies, and the fair search."""
+    found = dict(targets())
+    found["search"] = draws()
+    found["all"] = (*found["all"], *found["search"])
+    return found
+
+
 IMPORTED = "imported"  # in place of a recipe's code
 
 
@@ -85,6 +100,8 @@ def tier(cell: Cell) -> int:
     """Tables 2 and 12, their CRFs, PPI-1 and 2, GNN and SPN on PPI-10 and PPI, then CRFs and variants, then figures."""
     if cell.experiment in (STATISTICS, OVERLAP):
         return 0
+    if cell.experiment == SEARCH:
+        return 7
     game = cell.method == "crf" or cell.variant == "refined"
     if cell.experiment != TRAINING:
         return 6
@@ -101,7 +118,11 @@ def _preset_rank(cell: Cell) -> int:
 
 def cell_code(cell: Cell) -> str:
     """The code of the recipe that a cell has now."""
-    return recipe_code(None if cell.method == "-" else cell_recipe(cell))
+    return recipe_code(None if cell.method == "-" else _recipe(cell))
+
+
+def _recipe(cell: Cell) -> Recipe:
+    return drawn_recipe(cell)[0] if cell.experiment == SEARCH else cell_recipe(cell)
 
 
 def own_epochs(cell: Cell) -> int:
@@ -110,18 +131,18 @@ def own_epochs(cell: Cell) -> int:
         return 0
     if cell.experiment in (CONVERGENCE, RUN_TIME):
         return GAME_EPOCHS if cell.experiment == CONVERGENCE else TIMED_EPOCHS
-    return cell_recipe(cell).training.max_epochs
+    return _recipe(cell).training.max_epochs
 
 
 def gpu_seconds(cell: Cell) -> float:
     """A rough estimate of what one seed takes on one H200, all labels together."""
     if cell.method == "-":
         return 0.1
-    recipe = cell_recipe(cell)
+    recipe = _recipe(cell)
     epochs, encoder = recipe.training.max_epochs, cell.encoder.partition("+")[0]
     if cell.data not in PPI_SETS:
         base = CITATION_SECONDS[encoder] * epochs / 200 * (0.3 if cell.preset == "accord" else 1.0)
-        return base * (0.02 if cell.variant == "width 256" and encoder == "gcnii" else 1.0)
+        return base * (0.1 if cell.variant == "width 256" else 1.0)
     graphs = int(cell.data.partition("-")[2])
     per_update = UPDATE_MS[encoder] * (0.65 if graphs == 1 else 1.0) * (0.5 if cell.method == "gnn" else 1.0)
     if cell.method == "crf":

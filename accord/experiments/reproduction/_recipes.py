@@ -12,6 +12,7 @@ from accord.methods import GNNRecipe, PairRecipe, Recipe, SPNRecipe, preset_reci
 
 CONSISTENCY = 1.0  # weight of the appendix's penalty, which the paper does not give
 NARROW = 256
+CHECKPOINTS, MIN_CHECKPOINT_EPOCHS = 5, 10  # a few in a training: large networks take long to write
 GPU_PRECISION = {"gat": "bf16-mixed"}  # of PPI; as accurate as float32 (results/replicas), and the rest in tf32
 
 
@@ -29,14 +30,17 @@ def cell_recipe(cell: Cell, epochs: int | None = None, accelerator: str = "auto"
     on_gpu = accelerator != "cpu" and torch.cuda.is_available()
     precision = GPU_PRECISION.get(node, "tf32") if cell.data in PPI_SETS else "tf32"
     training = replace(
-        recipe.training, accelerator=accelerator, precision=precision if on_gpu else recipe.training.precision
+        recipe.training,
+        accelerator=accelerator,
+        precision=precision if on_gpu else recipe.training.precision,
     )
     if epochs is not None and epochs < training.max_epochs:
         training = replace(training, max_epochs=epochs, evaluate_every=min(training.evaluate_every, max(epochs, 1)))
         if isinstance(recipe, SPNRecipe) and recipe.refinement is not None:
             short = replace(recipe.refinement, max_epochs=min(epochs, recipe.refinement.max_epochs))
             recipe = replace(recipe, refinement=short)
-    return replace(recipe, training=training)
+    every = max(MIN_CHECKPOINT_EPOCHS, training.max_epochs // CHECKPOINTS)
+    return replace(recipe, training=replace(training, checkpoint_every=every))
 
 
 def _vary(recipe: Recipe, cell: Cell) -> Recipe:

@@ -70,7 +70,7 @@ def run_missing(
     """Compute what is asked for and not stored yet, until the budget is used up.
 
     Tasks that would not fit into what is left of the budget give way to later ones that do. If none fits, the first is
-    begun; its checkpoints let the next run go on.
+    begun; on a CPU its checkpoints let the next run go on.
 
     Args:
         folder: holds the store.
@@ -125,7 +125,9 @@ def _run(folder: Path, task: Task, accelerator: str, end: float, announce: Annou
     code = fingerprint([json.dumps([asdict(task), cell_code(task.cell)], sort_keys=True)])
     checkpoints = folder / UNFINISHED / code
     report = partial(_follow, job, end, announce)
-    outcome = compute(task, Place(accelerator, checkpoints, report))
+    # Tasks are short on a GPU, and checkpoints of its large networks take longer to write than they save.
+    kept = checkpoints if device_kind(accelerator) == "cpu" else None
+    outcome = compute(task, Place(accelerator, kept, report))
     shutil.rmtree(checkpoints, ignore_errors=True)
     return outcome
 

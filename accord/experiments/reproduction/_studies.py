@@ -19,11 +19,13 @@ from accord.experiments.reproduction._cells import (
     HEADS,
     OVERLAP,
     RUN_TIME,
+    SEARCH,
     STATISTICS,
     TRAINING,
 )
 from accord.experiments.reproduction._recipes import cell_recipe
 from accord.experiments.reproduction._records import Context, Metrics, Record, plain_recipe, recipe_code
+from accord.experiments.reproduction._search import search_cell
 from accord.experiments.reproduction._training import (
     SOURCE,
     Outcome,
@@ -223,4 +225,5 @@ COMPUTE: dict[str, Callable[[Task, Place], Outcome]] = {
     CASE: _case,
     CONVERGENCE: _convergence,
     RUN_TIME: _run_time,
+    SEARCH: search_cell,
 }

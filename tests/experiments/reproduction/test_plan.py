@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from accord.experiments._paper import RESULT_TABLES, paper_numbers
-from accord.experiments.reproduction import Asked, Cell, Record, missing_tasks, targets
+from accord.experiments.reproduction import Asked, Cell, Record, Task, all_targets, missing_tasks
 from accord.experiments.reproduction._cells import source_of
 from accord.experiments.reproduction._plan import blocks, cell_code, gpu_seconds, own_epochs, tier
-from accord.experiments.reproduction._recipes import cell_recipe
+from accord.experiments.reproduction._search import drawn_recipe
 
 GCN = Cell("training", "cora*", "spn", "gcn", "authors")
 PPI = Cell("training", "ppi-20", "spn", "gat", "authors")
@@ -22,7 +22,7 @@ def done(cell, seed, **changes):
 def test_every_number_of_the_papers_result_tables_has_a_cell():
     sources = [source_of(number, "authors") for number in paper_numbers() if number.table in RESULT_TABLES]
     assert len(sources) == 255 and all(sources)
-    planned = set(targets()["all"])
+    planned = set(all_targets()["all"])
     assert all(source.cell in planned for source in sources)
 
 
@@ -37,8 +37,22 @@ def test_one_training_fills_gnn_and_spn_in_both_measures():
 
 
 def test_every_cell_has_a_recipe():
-    for cell in targets()["all"]:
-        assert cell.method == "-" or cell_recipe(cell).training.max_epochs > 0
+    for cell in all_targets()["all"]:
+        assert cell.method == "-" or own_epochs(cell) > 0
+
+
+def test_the_search_draws_the_same_for_every_method_and_tests_only_the_best_draw():
+    """Seed 1 of each draw chooses on validation graphs; once all are there, the best is trained with other seeds."""
+    draws = [cell for cell in all_targets()["search"] if (cell.data, cell.encoder) == ("cora*", "gcn")]
+    mine = [cell for cell in draws if cell.method == "spn"]
+    recipes = {method: drawn_recipe(replace(mine[3], method=method)) for method in ("spn", "crf", "gmnn")}
+    assert len({(r.encoder, r.node, r.training.batch_graphs, features) for r, features in recipes.values()}) == 1
+    assert len({drawn_recipe(cell)[0].encoder for cell in mine}) > 10
+    records = [done(cell, 1, metrics={"val": {"graph": number / 100, "node": 0.5}}) for number, cell in enumerate(mine)]
+    assert missing_tasks(Asked(mine), records[:-1], "cuda") == [Task(mine[-1], (1,))]
+    tested = missing_tasks(Asked(mine), records, "cuda")
+    assert {task.cell for task in tested} == {mine[-1]}
+    assert sorted(seed for task in tested for seed in task.seeds) == [2, 3, 4, 5, 6]
 
 
 def test_only_what_is_missing_for_the_seeds_and_epochs_asked_is_planned():
@@ -65,10 +79,10 @@ def test_labels_are_divided_into_blocks_that_a_gpu_finishes_in_time():
 
 
 def test_the_most_informative_comes_first():
-    tasks = missing_tasks(Asked(targets()["all"]), [], "cuda")
+    tasks = missing_tasks(Asked(all_targets()["all"]), [], "cuda")
     tiers = [tier(task.cell) for task in tasks]
     assert tiers == sorted(tiers)
-    first = [next(place for place, t in enumerate(tiers) if t == wanted) for wanted in range(7)]
+    first = [next(place for place, t in enumerate(tiers) if t == wanted) for wanted in range(8)]
     assert first == sorted(first)
     main = [task for task in tasks if tier(task.cell) == 1]
     assert all(task.cell.data in ("cora*", "citeseer*", "pubmed*", "citation-domains") for task in main)
@@ -77,6 +91,6 @@ def test_the_most_informative_comes_first():
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_every_seed_is_planned_once(device):
-    cells = targets()["table-2"]
+    cells = all_targets()["table-2"]
     planned = [(t.cell, seed, t.block) for t in missing_tasks(Asked(cells), [], device) for seed in t.seeds]
     assert len(planned) == len(set(planned)) == sum(len(cell.seeds) for cell in cells)

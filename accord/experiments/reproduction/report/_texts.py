@@ -8,6 +8,7 @@ TIERS = {
     4: "PPI-10 and PPI: GNN, SPN, GMNN",
     5: "PPI: CRFs, refinement, shared",
     6: "figures and run time",
+    7: "the fair search of SPN, CRF and GMNN",
 }
 PRESET_TEXTS = (
     "Preset authors is what the authors' published code does where it differs from the paper; preset paper is the "

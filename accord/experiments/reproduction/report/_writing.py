@@ -9,8 +9,7 @@ from accord._files import write_bytes, write_text
 from accord.drawing import DARK, LIGHT, page
 from accord.experiments._paper import RESULT_TABLES, paper_numbers
 from accord.experiments._results import markdown_table
-from accord.experiments.reproduction._cells import targets
-from accord.experiments.reproduction._plan import Asked, missing_tasks, task_seconds, tier
+from accord.experiments.reproduction._plan import Asked, all_targets, missing_tasks, task_seconds, tier
 from accord.experiments.reproduction._results import Results
 from accord.experiments.reproduction.report._claims import CLAIMS, UNKNOWN, judge
 from accord.experiments.reproduction.report._figures import Picture, pictures
@@ -141,7 +140,7 @@ def _fair(results: Results) -> Part:
 
 def _rest(results: Results) -> Part:
     """What is not measured, with the GPU time that it needs, and where records come from."""
-    todo = missing_tasks(Asked(targets()["all"]), results.records, "cuda")
+    todo = missing_tasks(Asked(all_targets()["all"]), results.records, "cuda")
     rows = []
     for number, title in TIERS.items():
         mine = [task for task in todo if tier(task.cell) == number]

@@ -9,6 +9,7 @@ from accord._version import __version__
 from accord.app import options
 from accord.app.commands.bench import bench_app
 from accord.app.commands.data import ColumnsOption, MappingOption, data_app
+from accord.app.commands.reproduce_command import reproduce
 from accord.app.commands.solve import solve
 from accord.app.console import Commands, messages, output
 from accord.app.server.options import serve
@@ -35,6 +36,7 @@ app = typer.Typer(
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench", no_args_is_help=True)
 app.command()(serve)
+app.command()(reproduce)
 app.command()(solve)
 
 
@@ -349,44 +351,6 @@ def report(run: RunArgument) -> None:
     from accord.app.runs import open_run
 
     output().print(f"Report: {write_report(open_run(run))}", soft_wrap=True, markup=False)
-
-
-@app.command()
-def reproduce(
-    table: Annotated[
-        str,
-        typer.Argument(
-            metavar="TABLE",
-            help="citation: GNN against SPN; methods: all methods; convergence: the maximin game with and without "
-            "proxy; ppi: GNN against SPN on all 121 labels at once; run-time: GNN, SPN and CRF, as ratios.",
-        ),
-    ],
-    benchmark: Annotated[
-        list[str] | None, typer.Option(help="Only these data sets; may be repeated.", show_default="the table's")
-    ] = None,
-    encoder: Annotated[
-        list[str] | None, typer.Option(help="Only these encoders; may be repeated.", show_default="the table's")
-    ] = None,
-    preset: Annotated[
-        list[str] | None, typer.Option(help="Only these presets; may be repeated.", show_default="the table's")
-    ] = None,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(help="Only these rows of table methods; may be repeated.", show_default="all"),
-    ] = None,
-    seeds: Annotated[str, typer.Option(help="As 1-5 or 1,2,7; all are trained together.")] = "1-5",
-    max_epochs: Annotated[int | None, typer.Option(help="How long to train.", show_default="the preset's")] = None,
-    accelerator: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
-    out: Annotated[Path, typer.Option(help="Folder for the results, each written as soon as it is there.")] = Path(
-        "results"
-    ),
-) -> None:
-    """Run one of the paper's tables, and write it with the paper's figures beside ours."""
-    from accord.app.commands.reproduce import reproduce_table
-
-    chosen = {"benchmarks": benchmark, "encoders": encoder, "presets": preset, "variants": method}
-    text = reproduce_table(table, out, chosen, seeds, max_epochs, accelerator, messages())
-    output().print(text, markup=False, soft_wrap=True)
 
 
 def main() -> None:

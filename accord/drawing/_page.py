@@ -25,13 +25,25 @@ th { font-weight: 600; color: var(--soft); font-size: 0.85rem; }
 th:first-child, td:first-child { text-align: left; padding-left: 4px; }
 tr:last-child td { border-bottom: 0; }
 tr.best td { background: var(--tint); font-weight: 650; }
+tr.given td { color: var(--soft); border-bottom: 0; border-top: 1px solid var(--line); }
+tr.own td { padding-top: 0; border-bottom: 0; } tr.own td:first-child { padding-left: 18px; font-size: 0.85rem;
+  color: var(--soft); }
+table.words td { white-space: normal; text-align: left; vertical-align: top; min-width: 6.5em; }
+table.words th { text-align: left; } td.good { color: #1a7f37; } td.part { color: #9a6700; } td.bad { color: #cf222e; }
+@media (prefers-color-scheme: dark) { td.good { color: #57ab5a; } td.part { color: #c69026; }
+  td.bad { color: #f47067; } }
+nav { margin: 14px 0 0; font-size: 0.88rem; line-height: 1.9; } nav a { color: var(--accent); margin-right: 14px;
+  text-decoration: none; white-space: nowrap; }
 .settings { columns: 2; column-gap: 32px; font-size: 0.88rem; margin: 0; }
 .settings div { display: flex; justify-content: space-between; gap: 12px; break-inside: avoid;
   border-bottom: 1px dotted var(--line); padding: 3px 0; }
 .settings dt { color: var(--soft); } .settings dd { margin: 0; text-align: right; overflow-wrap: anywhere; }
-img { display: block; max-width: 100%; height: auto; margin: 0 auto; border-radius: 6px; }
+img { display: block; max-width: 100%; height: auto; margin: 14px auto 0; border-radius: 6px; }
 footer { margin-top: 24px; color: var(--soft); font-size: 0.82rem; }
-@media (max-width: 640px) { .settings { columns: 1; } main { padding-top: 24px; } }
+@media (max-width: 640px) { table.words thead { display: none; } table.words tr { display: block; padding: 8px 0;
+    border-bottom: 1px solid var(--line); } table.words td { display: block; border: 0; padding: 1px 4px; }
+  table.words td:empty { display: none; } table.words td:first-child { font-weight: 600; }
+  .settings { columns: 1; } main { padding-top: 24px; } }
 """
 
 
@@ -46,9 +58,35 @@ def page(title: str, body: Sequence[str]) -> str:
     )
 
 
-def section(title: str, *parts: str) -> str:
-    """A card with a heading."""
-    return f"<section>\n<h2>{escape(title)}</h2>\n" + "\n".join(parts) + "\n</section>"
+def section(title: str, *parts: str, anchor: str = "") -> str:
+    """A card with a heading; links lead to it by its anchor, if it has one."""
+    place = f' id="{escape(anchor)}"' if anchor else ""
+    return f"<section{place}>\n<h2>{escape(title)}</h2>\n" + "\n".join(parts) + "\n</section>"
+
+
+def links(entries: Sequence[tuple[str, str]]) -> str:
+    """Links to the sections of a page: anchor and title of each."""
+    return "<nav>" + " ".join(f'<a href="#{escape(a)}">{escape(title)}</a>' for a, title in entries) + "</nav>"
+
+
+def rows_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], kinds: Sequence[str] = (), words: bool = False
+) -> str:
+    """A table whose rows may have a kind: "given" for figures of others, "own" for ours below them.
+
+    Args:
+        columns: all titles, that of the first column too.
+        rows: cells; one that is a verdict is coloured by it.
+        kinds: of the rows; none if empty.
+        words: cells hold sentences, which wrap.
+    """
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    body = []
+    for number, row in enumerate(rows):
+        kind = f' class="{kinds[number]}"' if kinds else ""
+        body.append(f"<tr{kind}>" + "".join(_cell(cell) for cell in row) + "</tr>")
+    style = ' class="words"' if words else ""
+    return f"<table{style}>\n<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(body) + "\n</tbody>\n</table>"
 
 
 def paragraph(text: str, kind: str = "") -> str:
@@ -69,6 +107,14 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], best: int) -> s
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
         lines.append(f'<tr class="best">{cells}</tr>' if number == best else f"<tr>{cells}</tr>")
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(lines) + "\n</tbody>\n</table>"
+
+
+VERDICTS = {"holds": "good", "holds in part": "part", "does not hold": "bad"}
+
+
+def _cell(text: str) -> str:
+    kind = VERDICTS.get(text)
+    return f'<td class="{kind}">{escape(text)}</td>' if kind else f"<td>{escape(text)}</td>"
 
 
 def settings(values: Sequence[tuple[str, str]]) -> str:

@@ -21,6 +21,7 @@ from accord.encoders.replica import Noise, ReplicaLinear
 from accord.encoders.scorers import (
     AgreementScorer,
     BilinearScorer,
+    FullBilinearScorer,
     LinearScorer,
     Scorer,
     ScorerSpec,
@@ -43,6 +44,7 @@ __all__ = [
     "Convolution",
     "Encoder",
     "EncoderSpec",
+    "FullBilinearScorer",
     "GraphSAGE",
     "GraphUNet",
     "Identity",

@@ -34,6 +34,7 @@ class GAT(StackSpec):
         normalisation: None, or "layer" between the layers.
         skip: add a linear map of each layer's input to its output, as the authors' code does.
         activation: between the layers.
+        last_dropout: before the last layer, where it replaces a smaller `dropout`.
     """
 
     kind = "gat"
@@ -45,6 +46,7 @@ class GAT(StackSpec):
     normalisation: str | None = None
     skip: bool = True
     activation: str = "elu"
+    last_dropout: float = 0.0
 
     @property
     def layers(self) -> int:

@@ -35,8 +35,10 @@ class GCNII(EncoderSpec):
         input_dropout: on the features.
         normalisation: None, or "layer" after every convolution.
         skip: add each convolution's input to its output.
+        normalise_skip: normalise the sum of both rather than the convolution's output, as the authors of SPN do.
         shared_weights: one weight for both the neighbours and the first representation; False gives each its own.
         activation: after every convolution.
+        head: end in the linear map; False returns the `hidden` channels of the last convolution.
     """
 
     kind = "gcnii"
@@ -50,6 +52,8 @@ class GCNII(EncoderSpec):
     skip: bool = False
     shared_weights: bool = True
     activation: str = "relu"
+    normalise_skip: bool = False
+    head: bool = True
 
     def build(self, in_channels: int, out_channels: int, seeds: Sequence[int]) -> "GCNIIEncoder":
         """Build an encoder with one replica per seed."""
@@ -60,7 +64,7 @@ class GCNIIEncoder(Encoder):
     """A built GCNII."""
 
     def __init__(self, spec: GCNII, in_channels: int, out_channels: int, seeds: Sequence[int]) -> None:
-        super().__init__(in_channels, out_channels, len(seeds))
+        super().__init__(in_channels, out_channels if spec.head else spec.hidden, len(seeds))
         self.spec = spec
         self.first = ReplicaLinear(in_channels, spec.hidden, seeds, "first")
         self.layers = nn.ModuleList(
@@ -69,7 +73,7 @@ class GCNIIEncoder(Encoder):
         self.norms = nn.ModuleList(
             ReplicaLayerNorm(spec.hidden, seeds) for _ in range(spec.layers) if spec.normalisation == "layer"
         )
-        self.last = ReplicaLinear(spec.hidden, out_channels, seeds, "last")
+        self.last = ReplicaLinear(spec.hidden, out_channels, seeds, "last") if spec.head else None
 
     def encode(self, batch: GraphBatch, noise: Noise | None) -> Tensor:
         """Run the layers."""
@@ -80,8 +84,11 @@ class GCNIIEncoder(Encoder):
         for number, layer in enumerate(self.layers):
             dropped = h if noise is None else noise.dropout(h, spec.dropout, number + 1)
             new = layer(dropped, initial, operator)
+            new = new + h if spec.skip and spec.normalise_skip else new
             new = self.norms[number](new) if self.norms else new
-            h = activation(new + h if spec.skip else new)
+            h = activation(new + h if spec.skip and not spec.normalise_skip else new)
+        if self.last is None:
+            return h
         h = h if noise is None else noise.dropout(h, spec.dropout, spec.layers + 1)
         encoded: Tensor = self.last(h)
         return encoded

@@ -14,7 +14,14 @@ from accord.encoders._plain import MLP, Linear
 from accord.encoders._sage import GraphSAGE
 from accord.encoders._spec import Spec
 from accord.encoders._unet import GraphUNet
-from accord.encoders.scorers import AgreementScorer, BilinearScorer, LinearScorer, ScorerSpec, TransitionScorer
+from accord.encoders.scorers import (
+    AgreementScorer,
+    BilinearScorer,
+    FullBilinearScorer,
+    LinearScorer,
+    ScorerSpec,
+    TransitionScorer,
+)
 from accord.encoders.sequences import BiGRU, BiLSTM, Convolution, Transformer
 from accord.errors import InputTypeError, OptionError
 
@@ -30,7 +37,8 @@ ENCODERS: dict[str, EncoderSpec] = {
 ENCODER_ALIASES = {"graphsage": "sage"}
 
 SCORERS: dict[str, ScorerSpec] = {
-    spec.kind: spec for spec in (AgreementScorer(), BilinearScorer(), LinearScorer(), TransitionScorer())
+    spec.kind: spec
+    for spec in (AgreementScorer(), BilinearScorer(), FullBilinearScorer(), LinearScorer(), TransitionScorer())
 }
 
 

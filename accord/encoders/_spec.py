@@ -94,6 +94,7 @@ CHECKS: dict[str, Callable[[Any], str]] = {  # by the name of an option, which m
     "heads": _check_heads,
     "hidden": lambda value: "" if value is None else _check_count(value),
     "input_dropout": _check_dropout,
+    "last_dropout": _check_dropout,
     "layers": _check_count,
     "rank": _check_count,
     "normalisation": _check_choice(NORMALISATIONS),

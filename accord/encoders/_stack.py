@@ -39,6 +39,7 @@ class StackSpec(EncoderSpec, ABC):
         normalisation: None, or "layer" between the layers.
         skip: add a linear map of each layer's input to its output.
         activation: between the layers; a name in `ACTIVATIONS`.
+        last_dropout: before the last layer, where it replaces a smaller `dropout`.
     """
 
     dropout: float
@@ -46,6 +47,7 @@ class StackSpec(EncoderSpec, ABC):
     normalisation: str | None
     skip: bool
     activation: str
+    last_dropout: float
 
     @abstractmethod
     def widths(self, in_channels: int, out_channels: int) -> list[int]:
@@ -76,7 +78,8 @@ class StackedEncoder(Encoder):
         self.norms = nn.ModuleList(
             ReplicaLayerNorm(outputs, seeds) for _, (_, outputs) in steps[:-1] if spec.normalisation == "layer"
         )
-        self.dropout = spec.dropout
+        # before each layer but the first; the last may have more, since a scorer's table is easily overfitted
+        self.dropout = [spec.dropout] * (len(steps) - 2) + [max(spec.dropout, spec.last_dropout)]
         self.input_dropout = spec.input_dropout
         self.activation = ACTIVATIONS[spec.activation]
 
@@ -86,7 +89,7 @@ class StackedEncoder(Encoder):
         for number in range(1, len(self.layers)):
             h = self.norms[number - 1](h) if self.norms else h
             h = self.activation(h)
-            h = h if noise is None else noise.dropout(h, self.dropout, number)
+            h = h if noise is None else noise.dropout(h, self.dropout[number - 1], number)
             h = self._step(number, Hidden(h), batch, noise)
         return h
 
@@ -115,6 +118,7 @@ class UniformStackSpec(StackSpec):
         normalisation: None, or "layer" between the layers.
         skip: add a linear map of each layer's input to its output.
         activation: between the layers.
+        last_dropout: before the last layer, where it replaces a smaller `dropout`.
     """
 
     layer: ClassVar[type[Layer]]  # called with inputs, outputs, seeds and a name
@@ -125,6 +129,7 @@ class UniformStackSpec(StackSpec):
     normalisation: str | None = None
     skip: bool = False
     activation: str = "relu"
+    last_dropout: float = 0.0
 
     def widths(self, in_channels: int, out_channels: int) -> list[int]:
         """`hidden` channels between the layers."""

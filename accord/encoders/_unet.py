@@ -25,6 +25,9 @@ class GraphUNet(EncoderSpec):
         dropout: on the features.
         edge_dropout: fraction of edges removed in each training step.
         activation: between the layers.
+        pool_batch: pool over all graphs of a batch together, as the authors of SPN do, so that the labels of a graph
+            depend on the graphs beside it; False pools each graph by itself.
+        head: end in a linear map from `hidden` channels.
     """
 
     kind = "unet"
@@ -34,6 +37,8 @@ class GraphUNet(EncoderSpec):
     dropout: float = 0.0
     edge_dropout: float = 0.2
     activation: str = "relu"
+    pool_batch: bool = False
+    head: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,13 +63,15 @@ class _UNet(nn.Module):
         silence_beta_warning()
         ratios = list(spec.pool_ratios) if isinstance(spec.pool_ratios, tuple) else spec.pool_ratios
         self.spec = spec
-        self.net = _PoolingNet(in_channels, spec.hidden, out_channels, spec.depth, ratios, act=spec.activation)
+        inner = spec.hidden if spec.head else out_channels
+        self.net = _PoolingNet(in_channels, spec.hidden, inner, spec.depth, ratios, act=spec.activation)
+        self.last = nn.Linear(inner, out_channels) if spec.head else nn.Identity()
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         x = nn.functional.dropout(x, self.spec.dropout, self.training)
         if self.training and self.spec.edge_dropout:
             edge_index, _ = dropout_edge(edge_index, self.spec.edge_dropout, force_undirected=True)
-        encoded: Tensor = self.net(x, edge_index, batch)
+        encoded: Tensor = self.last(self.net(x, edge_index, None if self.spec.pool_batch else batch))
         return encoded
 
 

@@ -77,7 +77,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         refine: train the SPN further through its field, by the maximin game.
         max_epochs: None takes the preset's.
         seed: of weights, dropout and held-out graphs.
-        preset: "accord" or "paper".
+        preset: "accord", "authors" or "paper".
         benchmark: take the preset's recipe and treatment of features for this benchmark.
         recipe: every choice at once; overrides preset, encoder and benchmark, and includes refinement if it has
             options for it. A path is that of a recipe file, as `accord tune` writes it, with a treatment of features.

@@ -35,6 +35,7 @@ from accord.evaluation._levels import (
 from accord.evaluation._metrics import (
     edge_accuracy,
     graph_accuracy,
+    graph_edge_accuracy,
     micro_f1,
     node_accuracy,
     node_ids,
@@ -71,6 +72,7 @@ __all__ = [
     "expected_calibration_error",
     "fit_calibration",
     "graph_accuracy",
+    "graph_edge_accuracy",
     "is_better",
     "join_diagnoses",
     "joint_gain",

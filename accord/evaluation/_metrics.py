@@ -46,6 +46,26 @@ def edge_accuracy(tables: Tensor, truth: Tensor, topology: Topology) -> Tensor:
     return right.sum(-1).double() / known.sum(-1)
 
 
+def graph_edge_accuracy(tables: Tensor, truth: Tensor, topology: Topology) -> Tensor:
+    """Share of graphs, among those with an edge that counts, whose most likely pairs of states are all right.
+
+    Args:
+        tables: [*replicas, edges, states, states], scores or log-probabilities.
+        truth: [*replicas, nodes].
+        topology: the graphs.
+    """
+    source, target = topology.edge_index
+    known = (truth[..., source] >= 0) & (truth[..., target] >= 0)
+    pair = truth[..., source] * tables.shape[-1] + truth[..., target]
+    wrong = (tables.flatten(-2).argmax(-1) != pair) & known
+    known = known.expand_as(wrong)
+    graph = topology.graph[source].expand(*known.shape[:-1], -1)
+    counts = torch.zeros(2, *known.shape[:-1], topology.num_graphs, dtype=torch.long, device=tables.device)
+    edges = counts[0].scatter_add(-1, graph, known.long())
+    mistakes = counts[1].scatter_add(-1, graph, wrong.long())
+    return ((edges > 0) & (mistakes == 0)).sum(-1).double() / (edges > 0).sum(-1)
+
+
 def micro_f1(labels: Tensor, truth: Tensor) -> Tensor:
     """F1 of state 1 over all nodes [*replicas]; flatten tasks into nodes to pool them as well."""
     known = truth >= 0

@@ -32,7 +32,9 @@ Written by `accord reproduce citation`. Test accuracy in percent, mean ± standa
 node of a test graph is right. *Unseen*: nodes that occur in no training graph (ego networks overlap). GNN and SPN share
 the node network, so each seed is a pair; p is a two-sided paired t-test on graph accuracy. All choices were made on
 validation data. The last column has the paper's figures (10 seeds). The json files hold configuration, seeds, versions,
-hardware and commit. [results/methods](../methods/README.md) shows the same cells beside other methods.
+hardware and commit. `appendix` is what preset `paper` was before it became the paper's letter: sizes, rates and
+sharpness of the appendix, and tables divided by their own sums to the power 0.1.
+[results/methods](../methods/README.md) shows the same cells beside other methods.
 
 """
 
@@ -43,7 +45,7 @@ def compare(benchmark: str, encoder: str, preset: str = "accord", **options: Any
     Args:
         benchmark: a benchmark with one label per node.
         encoder: name of the encoder of both networks.
-        preset: "accord" or "paper".
+        preset: "accord", "authors" or "paper".
         options: seeds, features, max_epochs, accelerator, folder and report, as of `run_experiment`.
     """
     recipe = preset_recipe(preset, encoder, benchmark=benchmark)

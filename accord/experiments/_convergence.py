@@ -21,7 +21,11 @@ from accord.learning import HistoryRow, RefinementOptions, Replicas, TrainingRun
 from accord.methods import CRF, CRFRecipe, Recipe, Shape, StructuredProxyNetwork, preset_features, preset_recipe
 
 GAME_EPOCHS = 60
-GAME_RATES = {"accord": 1e-3, "paper": 1e-5}  # learning rate of the game, the same for all three curves
+GAME_RATES = {
+    "accord": 1e-3,
+    "authors": 1e-5,
+    "paper": 1e-5,
+}  # of the game, the same for all three curves
 CURVE_TITLES = {"spn": "SPN, refined after the proxy", "without": "SPN without proxy", "crf": "CRF"}
 CURVE_COLOURS = {"spn": "#2f7fd3", "without": "#d98e2b", "crf": "#8a8f98"}
 INTRODUCTION = """# The maximin game with and without the proxy problem
@@ -100,9 +104,11 @@ def _section(stored: Mapping[str, Any]) -> str:
     return f"## {title}\n\n![{title}]({stem}.png)\n\n{_ends_table(stored['curves'])}\n"
 
 
-def game_recipes(preset: str, encoder: str, benchmark: str, epochs: int, accelerator: str) -> dict[str, Recipe]:
-    """The three recipes, with the same networks, seeds and learning rate of the game."""
-    rate = GAME_RATES[preset]
+def game_recipes(
+    preset: str, encoder: str, benchmark: str, epochs: int, accelerator: str, rate: float | None = None
+) -> dict[str, Recipe]:
+    """The three recipes, with the same networks, seeds and learning rate of the game; None for the preset's."""
+    rate = GAME_RATES[preset] if rate is None else rate
     base = preset_recipe(preset, encoder, benchmark=benchmark)
     training = replace(base.training, accelerator=accelerator, evaluate_every=1)
     spn = replace(base, training=training, refinement=RefinementOptions(learning_rate=rate, max_epochs=epochs))
@@ -127,11 +133,11 @@ def _train_curves(
     for name, recipe in game_recipes(preset, encoder, benchmark, epochs, accelerator).items():
         method = (CRF if name == "crf" else StructuredProxyNetwork)(recipe, bench.level)
         histories = [method.fit(run, shape, Replicas((seed,))).history for seed in seeds]
-        curves[name] = [_game_part(history) for history in histories]
+        curves[name] = [game_part(history) for history in histories]
     return curves
 
 
-def _game_part(history: list[HistoryRow]) -> list[HistoryRow]:
+def game_part(history: list[HistoryRow]) -> list[HistoryRow]:
     """The evaluations during the game, with epochs counted from its start."""
     rows = [row for row in history if "field_score" in row]
     kept = ("field_score", "field_loss")

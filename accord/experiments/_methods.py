@@ -34,6 +34,9 @@ Written by `accord reproduce methods`. Test accuracy in percent, mean ± standar
 figures (ten seeds). ▼ marks a cell more than two of the paper's standard deviations below the paper. All choices were
 made on validation data; test graphs are scored once. The json files hold recipes, seeds, versions and hardware.
 
+`appendix` is what preset `paper` was before it became the paper's letter: sizes, rates and sharpness of the appendix,
+and tables divided by their own sums to the power 0.1.
+
 The cells of GNN and SPN with GAT and GCNII are those of [results/citation](../citation/README.md): one training run
 gives both, and it is stored there only.
 
@@ -87,7 +90,7 @@ def run_variant(variant: str, benchmark: str, encoder: str, preset: str = "accor
         variant: name in VARIANTS.
         benchmark: a citation set.
         encoder: name of the encoder; ignored by variants that have their own.
-        preset: "accord" or "paper".
+        preset: "accord", "authors" or "paper".
         options: seeds, max_epochs, accelerator, folder and report, as of `run_experiment`.
     """
     chosen = VARIANTS[variant]
@@ -193,7 +196,8 @@ def write_methods_table(folder: Path) -> str:
     read = usable(read_result, lambda result: methods_table([result]))
     shared = [result for result in read_records(_citation_folder(folder), read) if result.encoder in METHODS_ENCODERS]
     found = [*read_records(folder, read), *shared]
-    by_preset = {preset: [result for result in found if result.preset == preset] for preset in PRESETS}
+    presets = dict.fromkeys([*PRESETS, *(result.preset for result in found)])  # some were run before they were renamed
+    by_preset = {preset: [result for result in found if result.preset == preset] for preset in presets}
     text = "\n".join(f"## Preset `{preset}`\n\n{methods_table(own)}" for preset, own in by_preset.items() if own)
     write_text(folder / "README.md", INTRODUCTION + text)
     return text

@@ -20,7 +20,7 @@ class Result:
     Attributes:
         benchmark: name of the data set.
         encoder: name of the node network's encoder.
-        preset: "accord" or "paper".
+        preset: "accord", "authors" or "paper".
         features: treatment of the features.
         seeds: the trained seeds.
         scores: scores on test data by way of labelling, for instance "gnn" and "spn".

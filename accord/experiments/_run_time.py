@@ -91,7 +91,7 @@ def _time_methods(
 ) -> dict[str, list[float]]:
     """Seconds per epoch of each method for each repeat; methods alternate, so that all see the same machine."""
     seconds: dict[str, list[float]] = {method: [] for method in TIMED_METHODS}
-    train, held_out = _first_task(bench.train), _first_task(bench.val[:1])
+    train, held_out = first_label(bench.train), first_label(bench.val[:1])
     for repeat in range(REPEATS + 1):
         for method in TIMED_METHODS:
             edge_encoder = None if method == "gnn" else encoder  # the same as for nodes
@@ -115,7 +115,7 @@ def _time_methods(
     return seconds
 
 
-def _first_task(graphs: Sequence[Data]) -> list[Data]:
+def first_label(graphs: Sequence[Data]) -> list[Data]:
     """The graphs with one label per node."""
     picked = []
     for graph in graphs:

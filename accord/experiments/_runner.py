@@ -16,7 +16,7 @@ from accord.graphs import GraphBatch
 from accord.learning import HistoryRow, Replicas, Report, TrainingRun
 from accord.methods import METHODS, FieldModel, ProxyModel, Recipe, Shape, preset_features, recipe_to_config
 
-PRESETS = ("accord", "paper")
+PRESETS = ("accord", "authors", "paper")
 SEEDS = (1, 2, 3, 4, 5)
 
 Announce = Callable[

@@ -17,7 +17,7 @@ METHOD = "method"  # the key that holds the method's name
 TRIANGLES = "triangles"
 BEFORE: dict[str, dict[str, Any]] = {"spn": {"rule": "score", "shrinkage": 0.0}}  # what recipes without these keys mean
 # Fields that are written only where they differ from these values, so that files of earlier versions stay the same.
-LATER: dict[str, Any] = {"edge_inputs": False, "transitions": None, "triangles": None}
+LATER: dict[str, Any] = {"edge_inputs": False, "edge_level": "edge", "transitions": None, "triangles": None}
 PLAIN: dict[str, type] = {
     "node": PartOptions,
     "edge": PartOptions,

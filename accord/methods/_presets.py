@@ -1,11 +1,10 @@
-"""The two presets as tables: an SPN's recipe, from which each method takes the fields that it has.
+"""Presets as tables: an SPN's recipe, from which each method takes the fields that it has.
 
-`paper`: sizes, learning rates, sharpness and scorers of the paper's appendix, to the letter. What the appendix does not
-give comes from the authors' code: 64 edge channels, dropout before the edge scorer, own sums to the power 0.1 as
-normaliser.
+`accord` (default, in this file): regularised networks, combination chosen on validation data. Values tuned on a
+benchmark's validation data are stored under its name; benchmark `None` is for other data.
 
-`accord` (default): regularised networks, combination chosen on validation data. Values tuned on a benchmark's
-validation data are stored under its name; benchmark `None` is for other data.
+`paper`: the paper's letter (`_presets_paper.py`). `authors`: what the authors' code does where it differs
+(`_presets_authors.py`).
 """
 
 import json
@@ -20,7 +19,6 @@ from accord.encoders import (
     GCN,
     GCNII,
     MLP,
-    BilinearScorer,
     EncoderSpec,
     GraphSAGE,
     GraphUNet,
@@ -32,51 +30,14 @@ from accord.encoders import (
     encoder_spec,
 )
 from accord.errors import OptionError
-from accord.learning import CombinationGrid, GameOptions, PartOptions, RefinementOptions, TrainingOptions
+from accord.learning import CombinationGrid, GameOptions, PartOptions, RefinementOptions
 from accord.methods._config import recipe_from_config, recipe_to_config
-from accord.methods._recipe import CRFRecipe, GMNNRecipe, Recipe, SPNRecipe
+from accord.methods._presets_authors import AUTHORS_REFINEMENT, authors_method, authors_recipe
+from accord.methods._presets_paper import BY_SCORE, PAPER_REFINEMENT, paper_method, paper_recipe
+from accord.methods._recipe import CRFRecipe, Recipe, SPNRecipe
 from accord.methods._registry import find_method
 
-OTHER_BENCHMARKS = ("dblp", "digits")  # sets that presets know and `accord.datasets.load_benchmark` does not read
-
-# Appendix, "Architecture Choices". GCNII is wider on citation graphs and normalised on PPI.
-PAPER_ENCODERS: dict[str, EncoderSpec] = {
-    "gcn": GCN(hidden=16, layers=2),
-    "sage": GraphSAGE(hidden=64, layers=2),
-    "gat": GAT(hidden=256, heads=(4, 4, 6)),
-    "unet": GraphUNet(hidden=64, depth=3),
-    "gcnii": GCNII(hidden=2048, layers=9, alpha=0.5, theta=1.0),
-    "mlp": MLP(hidden=64, layers=2),
-    "linear": Linear(),
-}
-PAPER_GCNII_PPI = GCNII(hidden=256, layers=9, alpha=0.5, theta=1.0, normalisation="layer")
-
-# Appendix, "Hyperparameter Choices": rows by encoder, columns as below.
-PAPER_COLUMNS = ("ppi", "cora*", "citeseer*", "pubmed*", "dblp")
-PAPER_NODE_RATES: dict[str, tuple[float | None, ...]] = {
-    "gcn": (5e-3, 5e-3, 1e-2, 1e-2, 1e-2),
-    "sage": (5e-3, 5e-3, 5e-3, 5e-3, 5e-3),
-    "gat": (5e-3, 1e-2, 1e-3, 1e-3, 1e-3),
-    "unet": (5e-3, 1e-2, 1e-2, 1e-2, None),
-    "gcnii": (5e-3, 1e-2, 1e-2, 1e-2, 1e-3),
-}
-PAPER_EDGE_RATES: dict[str, tuple[float | None, ...]] = {
-    "gcn": (1e-3, 1e-2, 5e-2, 1e-2, 5e-3),
-    "sage": (1e-3, 1e-3, 1e-3, 1e-3, 1e-3),
-    "gat": (1e-3, 1e-3, 5e-4, 5e-4, 5e-4),
-    "unet": (1e-3, 1e-2, 1e-2, 1e-2, None),
-    "gcnii": (1e-3, 5e-3, 1e-3, 1e-3, 1e-4),
-}
-PAPER_SHARPNESS: dict[str, tuple[float | None, ...]] = {
-    "gcn": (10, 0.2, 1, 2, 2),
-    "sage": (10, 10, 10, 10, 10),
-    "gat": (10, 0.2, 10, 0.2, 0.2),
-    "unet": (10, 0.5, 1, 0.2, None),
-    "gcnii": (10, 0.5, 0.5, 0.5, 2),
-}
-
-PAPER_LINEAR_CRF_RATE, PAPER_GAME_RATE, PAPER_GMNN_RATE = 5e-4, 1e-5, 5e-3
-PAPER_GAME_GRAPHS = 20  # per update; with all graphs at once, 1,000 steps of 1e-5 hardly change deep encoders
+OTHER_BENCHMARKS = ("digits",)  # sets that presets know and `accord.datasets.load_benchmark` does not read
 
 ACCORD_ENCODERS: dict[str, EncoderSpec] = {
     "gcn": GCN(hidden=64, layers=2, dropout=0.5, input_dropout=0.3),
@@ -96,9 +57,6 @@ DENSE_GRID = CombinationGrid(
     sharpness=(10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.0), power=(0.1, 0.5, 1.0), node_weight=(1.0,)
 )
 
-# How benchmarks choose the combination: as in the committed results.
-AS_COMMITTED: dict[str, Any] = {"rule": "score", "shrinkage": 0.0}
-
 # The best recipes on validation data, by encoder and benchmark (`accord tune`, benchmarks/promote_recipes.py).
 ACCORD_BENCHMARKS = "accord_benchmarks.json"
 
@@ -109,7 +67,7 @@ def preset_features(preset: str, benchmark: str | None = None) -> str:
     if benchmark is None or benchmark in OTHER_BENCHMARKS:
         return "raw"
     citation = benchmark in ("cora*", "citeseer*", "pubmed*")
-    row_normalised = citation and (preset == "paper" or benchmark == "pubmed*")
+    row_normalised = citation and (preset != "accord" or benchmark == "pubmed*")
     return "row-normalised" if row_normalised else benchmark_features(benchmark)
 
 
@@ -146,7 +104,7 @@ def preset_recipe(
     """The recipe that a preset gives for a method and an encoder.
 
     Args:
-        preset: "accord" or "paper".
+        preset: "accord", "authors" or "paper".
         encoder: a name, or an encoder of your own (which keeps its own sizes).
         edge_encoder: the same for the edge network, or a GMNN's label network; None takes the node network's.
             Methods without such a network do not use it.
@@ -162,7 +120,11 @@ def preset_recipe(
     benchmark = None if benchmark is None else _canonical_benchmark(benchmark)
     recipe = PRESETS[preset](encoder, benchmark)
     if edge_encoder is not None:
-        recipe = replace(recipe, edge_encoder=PRESETS[preset](edge_encoder, benchmark).encoder)
+        other = PRESETS[preset](edge_encoder, benchmark)
+        if preset == "authors":  # the dropout of the edge network lies in its encoder or in the scorer
+            recipe = replace(recipe, edge_encoder=other.edge_encoder, scorer=other.scorer)
+        else:
+            recipe = replace(recipe, edge_encoder=other.encoder)
     elif kind is CRFRecipe and isinstance(recipe.encoder, Linear):
         recipe = replace(recipe, edge_encoder=Identity(), scorer=LinearScorer())  # log-linear in both ends' features
     if refine:
@@ -206,7 +168,7 @@ def _accord(encoder: str | EncoderSpec, benchmark: str | None) -> SPNRecipe:
         encoder=spec, edge_encoder=spec, scorer=LinearScorer(dropout=0.5), node=ACCORD_PART, edge=ACCORD_PART
     )
     if benchmark is not None:
-        recipe = replace(recipe, **AS_COMMITTED)
+        recipe = replace(recipe, **BY_SCORE)
     if benchmark is not None and benchmark.startswith("ppi"):
         recipe = replace(recipe, grid=DENSE_GRID)
     tuned = _tuned_recipes().get(_canonical(encoder), {}) if isinstance(encoder, str) else {}
@@ -224,62 +186,11 @@ def _tuned_recipes() -> dict[str, dict[str, dict[str, Any]]]:
     return table
 
 
-def _paper(encoder: str | EncoderSpec, benchmark: str | None) -> SPNRecipe:
-    column = _paper_column(benchmark)
-    if isinstance(encoder, str):
-        name = _canonical(encoder)
-        spec = PAPER_ENCODERS.get(name, encoder_spec(name))
-        spec = PAPER_GCNII_PPI if (name, column) == ("gcnii", "ppi") else spec
-    else:
-        name, spec = "gcn", encoder_spec(encoder)  # other encoders take the rates of the paper's simplest one
-    place, ppi = PAPER_COLUMNS.index(column), column == "ppi"
-
-    def value(table: dict[str, tuple[float | None, ...]]) -> float:
-        found = table.get(name, table["gcn"])[place]
-        if found is None:
-            raise OptionError(f"preset 'paper': the paper has no {name} on {column}. Use preset 'accord'.")
-        return found
-
-    return SPNRecipe(
-        encoder=spec,
-        edge_encoder=spec,
-        scorer=LinearScorer(dropout=0.5) if ppi or column == "dblp" else BilinearScorer(dropout=0.5),
-        node=PartOptions(learning_rate=value(PAPER_NODE_RATES)),
-        edge=PartOptions(learning_rate=value(PAPER_EDGE_RATES)),
-        training=TrainingOptions(max_epochs=400, batch_graphs=1) if ppi else TrainingOptions(max_epochs=200),
-        grid=CombinationGrid(sharpness=(value(PAPER_SHARPNESS),), power=(0.1,), node_weight=(1.0,)),
-        **AS_COMMITTED,
-    )
-
-
-def _paper_method(recipe: Recipe) -> Recipe:
-    """Appendix, "Hyperparameter Choices": rates of CRFs and GMNN; CRFs run 1,000 epochs as in its run-time table."""
-    if isinstance(recipe, CRFRecipe):
-        linear = isinstance(recipe.encoder, Linear)
-        part = PartOptions(learning_rate=PAPER_LINEAR_CRF_RATE if linear else PAPER_GAME_RATE)
-        graphs = recipe.training.batch_graphs if linear else recipe.training.batch_graphs or PAPER_GAME_GRAPHS
-        training = replace(recipe.training, max_epochs=1000, batch_graphs=graphs)
-        return replace(recipe, node=part, edge=part, training=training)
-    if isinstance(recipe, GMNNRecipe):
-        part = PartOptions(learning_rate=PAPER_GMNN_RATE)
-        return replace(recipe, node=part, label=part)
-    return recipe
-
-
 def _accord_method(recipe: Recipe) -> Recipe:
     """A CRF's gradients are clipped: those of the game are noisier than those of plain cross-entropy."""
     if isinstance(recipe, CRFRecipe):
         return replace(recipe, training=replace(recipe.training, clip_norm=1.0))
     return recipe
-
-
-def _paper_column(benchmark: str | None) -> str:
-    if benchmark is None:
-        return "cora*"
-    name = "ppi" if benchmark.startswith("ppi") else benchmark
-    if name not in PAPER_COLUMNS:
-        raise OptionError(f"preset 'paper' has no row for {benchmark!r}. It has {', '.join(PAPER_COLUMNS)}.")
-    return name
 
 
 def _canonical(name: str) -> str:
@@ -292,9 +203,18 @@ def _canonical_benchmark(name: str) -> str:
     return resolve_benchmark(name, also=OTHER_BENCHMARKS)
 
 
-PRESETS = {"accord": _accord, "paper": _paper}
-METHOD_RECIPES = {"accord": _accord_method, "paper": _paper_method}
+def _paper(encoder: str | EncoderSpec, benchmark: str | None) -> SPNRecipe:
+    return paper_recipe(_canonical(encoder) if isinstance(encoder, str) else encoder, benchmark)
+
+
+def _authors(encoder: str | EncoderSpec, benchmark: str | None) -> SPNRecipe:
+    return authors_recipe(_canonical(encoder) if isinstance(encoder, str) else encoder, benchmark)
+
+
+PRESETS = {"accord": _accord, "authors": _authors, "paper": _paper}
+METHOD_RECIPES = {"accord": _accord_method, "authors": authors_method, "paper": paper_method}
 REFINEMENTS = {
     "accord": RefinementOptions(learning_rate=1e-4, max_epochs=50),
-    "paper": RefinementOptions(learning_rate=PAPER_GAME_RATE, max_epochs=50),
+    "authors": AUTHORS_REFINEMENT,
+    "paper": PAPER_REFINEMENT,
 }

@@ -70,6 +70,7 @@ RANGES = {
 }
 CHOICES = {
     "selection": ("grid", "likelihood"),
+    "edge_level": ("edge", "graph"),
     "rule": ("careful", "score"),
     "objective": ("maximin", "pseudolikelihood"),
 }
@@ -152,6 +153,7 @@ class SPNRecipe(PairRecipe):
     refinement: RefinementOptions | None = None  # by the maximin game; None for none
     game: GameOptions = field(default_factory=GameOptions)  # how beliefs are found in the refinement
     triangles: TriangleRecipe | None = None  # a third network, of triangles (order 3); None for pairs alone
+    edge_level: str = "edge"  # or "graph": the edge network is kept by the share of graphs with every pair right
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,7 +57,7 @@ class StructuredProxyNetwork(Method):
         """The proxy problem."""
         assert isinstance(model, ProxyModel)
         options = model.networks.options(self.recipe.node, self.recipe.edge)
-        return ProxyObjective(model.networks, options, self.level, self.recipe.consistency)
+        return ProxyObjective(model.networks, options, self.level, self.recipe.consistency, self.recipe.edge_level)
 
     def fit(self, run: TrainingRun, shape: Shape, replicas: Replicas) -> ProxyModel:
         """Train; keep the best networks and choose their combination on validation data."""

@@ -57,6 +57,16 @@ def test_data_list_names_benchmarks_and_made_sets():
     assert "cora*" in text and "ppi-20" in text and "digits" in text
 
 
+@pytest.mark.data("planetoid_cora.npz")
+def test_data_list_prints_the_papers_table_of_sizes(monkeypatch, benchmark_files, tmp_path):
+    (tmp_path / "planetoid_cora.npz").symlink_to(benchmark_files["planetoid_cora.npz"])
+    monkeypatch.setenv("ACCORD_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "140")
+    text = call("data", "list").stdout
+    assert "140, 5.6, 7.0" in text and "1,000, 4.7, 5.3" in text and "1,433" in text
+
+
 def test_system_errors_are_one_line(trained, data_folder, tmp_path, monkeypatch):
     def disk_full(*args):
         raise OSError(28, "No space left on device", str(tmp_path / "labels.csv"))

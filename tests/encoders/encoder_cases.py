@@ -15,6 +15,7 @@ from accord.encoders import (
     BilinearScorer,
     BiLSTM,
     Convolution,
+    FullBilinearScorer,
     GraphSAGE,
     GraphUNet,
     Linear,
@@ -48,9 +49,11 @@ ENCODER_CASES = {
     "sage": GraphSAGE(),
     "sage all options": GraphSAGE(8, 3, 0.5, 0.3, "layer", True, "tanh"),
     "gat": GAT(hidden=4, heads=(2, 3)),
+    "gat last dropout": GAT(hidden=4, heads=(2, 2, 3), last_dropout=0.5),
     "gat all options": GAT(4, (2, 2, 3), 0.4, 0.3, 0.2, "layer", False, "leaky_relu"),
     "gcnii": GCNII(hidden=8, layers=4),
     "gcnii all options": GCNII(8, 3, 0.2, 1.5, 0.5, 0.3, "layer", True, False, "gelu"),
+    "gcnii as the authors'": GCNII(8, 3, normalisation="layer", skip=True, normalise_skip=True, shared_weights=False),
     "mlp": MLP(hidden=8, layers=3, dropout=0.5),
     "linear": Linear(input_dropout=0.4),
     "unet": GraphUNet(hidden=8, depth=2),
@@ -65,7 +68,12 @@ ENCODER_CASES = {
 }
 SCORER_CASES = {
     f"{name} {hidden} {'symmetric' if symmetric else 'oriented'}": make(hidden, 0.3, symmetric)
-    for name, make in (("linear", LinearScorer), ("bilinear", BilinearScorer), ("agreement", AgreementScorer))
+    for name, make in (
+        ("linear", LinearScorer),
+        ("bilinear", BilinearScorer),
+        ("full bilinear", FullBilinearScorer),
+        ("agreement", AgreementScorer),
+    )
     for hidden in (None, 6)
     for symmetric in (True, False)
 }

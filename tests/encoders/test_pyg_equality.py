@@ -26,15 +26,16 @@ class Stack(nn.Module):
 
 
 class GCNIIStack(nn.Module):
-    def __init__(self, features, hidden, layers, alpha, theta, shared):
+    def __init__(self, features, hidden, layers, alpha, theta, shared, skip=False):
         super().__init__()
+        self.skip = skip
         self.first, self.last = nn.Linear(features, hidden), nn.Linear(hidden, OUT)
         self.convs = nn.ModuleList(GCN2Conv(hidden, alpha, theta, k + 1, shared) for k in range(layers))
 
     def forward(self, x, edge_index):
         x = initial = self.first(x).relu()
         for conv in self.convs:
-            x = conv(x, initial, edge_index).relu()
+            x = (conv(x, initial, edge_index) + (x if self.skip else 0)).relu()
         return self.last(x)
 
 
@@ -103,6 +104,11 @@ def cases(features):
         "gcnii two weights": (
             GCNII(8, 3, 0.3, 1.5, shared_weights=False),
             GCNIIStack(features, 8, 3, 0.3, 1.5, False),
+            pairs_gcnii,
+        ),
+        "gcnii two weights and skip": (
+            GCNII(8, 3, 0.3, 1.5, skip=True, shared_weights=False),
+            GCNIIStack(features, 8, 3, 0.3, 1.5, False, skip=True),
             pairs_gcnii,
         ),
     }

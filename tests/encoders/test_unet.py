@@ -34,6 +34,19 @@ def test_the_output_equals_pygs():
     assert_close(encoder(batch)[:, 0], wanted)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_pooling_over_the_batch_and_a_linear_map_behind_are_options():
+    graphs = [Data(x=torch.randn(n, 4), edge_index=torch.randint(0, n, (2, 3 * n))) for n in (6, 9)]
+    together, alone = GraphBatch.collate(graphs), GraphBatch.collate(graphs[:1])
+
+    def depends_on_company(**options):
+        encoder = GraphUNet(hidden=8, depth=2, edge_dropout=0.0, **options).build(4, 3, [0])
+        return not torch.allclose(encoder(together)[:6], encoder(alone), atol=1e-5)
+
+    assert depends_on_company(pool_batch=True) and not depends_on_company()
+    assert GraphUNet(head=True).build(4, 3, [0]).replicas[0].last.weight.shape == (3, 64)
+
+
 @pytest.mark.skipif(not MEMORY.exists(), reason="the system does not report the memory of a process")
 def test_forward_passes_do_not_leak_memory():
     """PyG squares adjacencies as CSR matrices, which leaks tens of kilobytes per pass on CPUs."""

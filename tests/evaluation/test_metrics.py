@@ -5,6 +5,7 @@ from torch_geometric.data import Data
 from accord.evaluation import (
     edge_accuracy,
     graph_accuracy,
+    graph_edge_accuracy,
     micro_f1,
     node_accuracy,
     node_ids,
@@ -36,6 +37,17 @@ def test_edges_count_pairs_of_states():
     assert float(edge_accuracy(tables, TRUTH, GRAPHS)) == 0.5
     half_known = torch.tensor([0, 1, 1, -1, -1])
     assert float(edge_accuracy(tables, half_known, GRAPHS)) == 1.0  # the second edge does not count
+
+
+def test_graphs_with_every_pair_right():
+    """A graph counts if it has an edge with known labels; one wrong pair makes it wrong."""
+    graphs = topology(torch.tensor([[0, 0, 3], [1, 2, 4]]), 6, torch.tensor([0, 0, 0, 1, 1, 2]))
+    truth = torch.tensor([0, 0, 0, 1, 1, 1])
+    tables = torch.zeros(2, 3, 2, 2)
+    tables[:, :2, 0, 0] = tables[:, 2, 1, 1] = 1.0
+    tables[1, 1, 1, 0] = 2.0
+    assert graph_edge_accuracy(tables, truth, graphs).tolist() == [1.0, 0.5]
+    assert graph_edge_accuracy(tables, torch.tensor([0, 0, -1, 1, 1, 1]), graphs).tolist() == [1.0, 1.0]
 
 
 def test_micro_f1_counts_state_one():

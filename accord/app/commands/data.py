@@ -31,14 +31,40 @@ ColumnsOption = Annotated[
 
 @data_app.command("list")
 def list_data() -> None:
-    """List the benchmarks, and whether their files are found."""
-    from accord.datasets import list_benchmarks
+    """List the benchmarks, whether their files are found, and how large they are (the paper's Table 8)."""
+    from accord.datasets import list_benchmarks, load_benchmark
 
     table = Table("benchmark", "what", "files")
+    sizes = Table("found", "features", "labels", *(f"{s}: graphs, nodes, edges" for s in ("train", "val", "test")))
     for row in list_benchmarks():
         table.add_row(row.name, row.description, "found" if row.present else "not found")
+        if row.present:
+            bench = load_benchmark(row.name, features="raw")
+            labels = bench.num_states if bench.num_tasks == 1 else bench.num_tasks
+            splits = bench.statistics().values()
+            cells = [f"{s.graphs:,}, {s.average_nodes:,.1f}, {s.average_edges:,.1f}" for s in splits]
+            sizes.add_row(row.name, f"{bench.num_features:,}", str(labels), *cells)
     table.add_row("digits", "handwritten digits on made graphs whose field is known", "made when needed")
     output().print(table)
+    if sizes.row_count:
+        output().print(sizes)
+        output().print(
+            "Nodes and edges are averages over graphs; PPI counts both directions of an edge, as the paper does."
+        )
+
+
+@data_app.command("dblp")
+def dblp(
+    dump: Annotated[Path, typer.Argument(metavar="DUMP", help="AMiner's dblp.v12.json, also gzipped.")],
+    vectors: Annotated[Path, typer.Argument(metavar="VECTORS", help="glove.6B.100d.txt, also gzipped.")],
+    out: Annotated[Path, typer.Option(help="File to write; `$ACCORD_DATA` and the cache are searched for it.")] = Path(
+        "dblp.npz"
+    ),
+) -> None:
+    """Build the paper's DBLP set from the public citation dump and word vectors, line by line."""
+    from accord.datasets import build_dblp
+
+    output().print(f"{build_dblp(dump, vectors, out)} written", soft_wrap=True)
 
 
 @data_app.command("check")

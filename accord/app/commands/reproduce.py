@@ -1,11 +1,17 @@
-"""`accord reproduce`: run the experiments behind the paper's tables."""
+"""`accord reproduce`: run the experiments behind the paper's tables.
+
+Tables by the paper's numbers, figures and studies go through one store (`accord.experiments.reproduction`). The tables
+with names of their own (citation, methods, ppi, run-time, convergence) have a folder of files each.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from accord._files import locked
 from accord.errors import OptionError
 from accord.experiments import (
     reproduce_citation,
@@ -13,6 +19,18 @@ from accord.experiments import (
     reproduce_methods,
     reproduce_ppi,
     reproduce_run_time,
+)
+from accord.experiments.reproduction import (
+    STORE,
+    Asked,
+    Cell,
+    Results,
+    Store,
+    all_targets,
+    import_results,
+    parse_budget,
+    run_missing,
+    write_report,
 )
 from accord.learning import HistoryRow
 
@@ -23,6 +41,19 @@ TABLES: dict[str, Callable[..., str]] = {
     "ppi": reproduce_ppi,
     "run-time": reproduce_run_time,
 }
+
+
+def _announcing(messages: Console) -> Callable[[str, HistoryRow | None], None]:
+    """A callback that prints the name of each job and every fiftieth epoch."""
+
+    def announce(job: str, row: HistoryRow | None) -> None:
+        if row is None:
+            messages.print(f"[bold]{job}[/]")
+        elif row["epoch"] % 50 == 0:
+            scores = "  ".join(f"{name} {value:.3f}" for name, value in row.items() if name != "epoch")
+            messages.print(f"  epoch {row['epoch']:.0f}  {scores}", highlight=False)
+
+    return announce
 
 
 def reproduce_table(
@@ -46,26 +77,74 @@ def reproduce_table(
         messages: where progress is shown.
     """
     if table not in TABLES:
-        raise OptionError(f"reproduce: there is no table {table!r}. Choose one of {sorted(TABLES)}.")
+        known = ", ".join([*sorted(TABLES), *all_targets()])
+        raise OptionError(f"reproduce: there is no table {table!r}. Choose one of {known}.")
     if table != "methods" and chosen.get("variants"):
         raise OptionError(f"reproduce {table}: only table methods has rows to choose. Leave --method out.")
     options: dict[str, Any] = {name: tuple(values) for name, values in chosen.items() if values}
-
-    def announce(job: str, row: HistoryRow | None) -> None:
-        if row is None:
-            messages.print(f"[bold]{job}[/]")
-        elif row["epoch"] % 50 == 0:
-            scores = "  ".join(f"{name} {value:.3f}" for name, value in row.items() if name != "epoch")
-            messages.print(f"  epoch {row['epoch']:.0f}  {scores}", highlight=False)
 
     return TABLES[table](
         out / table,
         seeds=parse_seeds(seeds),
         max_epochs=max_epochs,
         accelerator=accelerator,
-        announce=announce,
+        announce=_announcing(messages),
         **options,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is asked of the store: a target, parts of it, seeds, epochs, time, and files to take in first."""
+
+    target: str
+    chosen: Mapping[str, Sequence[str] | None]
+    seeds: str | None = None
+    max_epochs: int | None = None
+    accelerator: str = "auto"
+    budget: str | None = None
+    merge: Sequence[Path] = ()
+    document: Path | None = None
+
+
+def reproduce_paper(out: Path, wanted: Wanted, messages: Console) -> str:
+    """Merge, run what is missing within the budget, and write the report; returns its summary.
+
+    Args:
+        out: folder of all tables; the store has its own folder there.
+        wanted: what is asked for.
+        messages: where progress is shown.
+    """
+    cells = choose_cells(wanted.target, wanted.chosen)
+    seeds = None if wanted.seeds is None else parse_seeds(wanted.seeds)
+    budget = float("inf") if wanted.budget is None else parse_budget(wanted.budget)
+    folder = out / "reproduction"
+    store = Store(folder / STORE)
+    for path in wanted.merge:
+        added = store.append(*import_results(path)) if path.is_dir() else store.merge(path)
+        messages.print(f"{path}: {added} new records")
+    progress = run_missing(
+        folder, Asked(cells, seeds, wanted.max_epochs), budget, wanted.accelerator, _announcing(messages)
+    )
+    if progress.absent:
+        messages.print(f"not found, left out: {', '.join(progress.absent)}")
+    with locked(folder):
+        summary = write_report(folder, Results(*store.read()), wanted.document)
+    left = f"{progress.finished} tasks computed, {progress.left} left. Report: {folder / 'report.html'}"
+    return f"{summary}\n{left}"
+
+
+def choose_cells(target: str, chosen: Mapping[str, Sequence[str] | None]) -> tuple[Cell, ...]:
+    """The cells of a target that match the requested benchmarks, encoders, presets and methods."""
+    fields = {"benchmarks": "data", "encoders": "encoder", "presets": "preset", "variants": "method"}
+    asked = {fields[name]: values for name, values in chosen.items() if values}
+    cells = tuple(
+        cell for cell in all_targets()[target] if all(getattr(cell, name) in values for name, values in asked.items())
+    )
+    if not cells:
+        listed = "; ".join(f"{name} {', '.join(values)}" for name, values in asked.items())
+        raise OptionError(f"reproduce {target}: has no cell with {listed}. Leave an option out.")
+    return cells
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

@@ -106,14 +106,8 @@ def _words(name: str, seed: int) -> Task:
 
 def _citation_domains(name: str, seed: int) -> Task:
     """Topics of papers: train on one citation network, validate on another, test on the third; the seed is unused."""
-    with np.load(_file("citation_domains.npz"), allow_pickle=False) as arrays:
-        graphs = []
-        for domain in ("acmv9", "citationv1", "dblpv7"):
-            x = _dense(arrays, f"{domain}_")
-            y = torch.from_numpy(arrays[f"{domain}_y"]).long().argmax(1)  # of two topics, the first
-            edges = torch.from_numpy(arrays[f"{domain}_edge_index"]).long()
-            graphs.append(Data(x=x, y=y, edge_index=edges))
-    return Task(name, _three([graph] for graph in graphs), 5)
+    bench = load_benchmark(name, features="raw")
+    return Task(name, (bench.train, bench.val, bench.test), bench.num_states)
 
 
 def _digits(name: str, seed: int) -> Task:

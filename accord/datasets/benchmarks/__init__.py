@@ -1,6 +1,7 @@
 """Benchmark data sets by name, read from local files or downloaded by PyG."""
 
 from accord.datasets.benchmarks._benchmark import Benchmark, SplitStatistics
+from accord.datasets.benchmarks._dblp import build_dblp
 from accord.datasets.benchmarks._files import find_file
 from accord.datasets.benchmarks._registry import (
     BenchmarkEntry,
@@ -15,6 +16,7 @@ __all__ = [
     "BenchmarkEntry",
     "SplitStatistics",
     "benchmark_features",
+    "build_dblp",
     "find_file",
     "list_benchmarks",
     "load_benchmark",

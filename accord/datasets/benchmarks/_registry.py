@@ -6,6 +6,8 @@ from functools import partial
 
 from accord.datasets.benchmarks._benchmark import Benchmark, Counted, Level, Splits
 from accord.datasets.benchmarks._citation import PLANETOID, load_citation, planetoid_file
+from accord.datasets.benchmarks._dblp import DBLP_FILE, DOMAINS, load_dblp
+from accord.datasets.benchmarks._domains import DOMAINS_FILE, load_domains
 from accord.datasets.benchmarks._fetch import fetched_folder
 from accord.datasets.benchmarks._files import find_file
 from accord.datasets.benchmarks._ppi import PPI, PPI_FILE, load_ppi
@@ -43,7 +45,7 @@ class BenchmarkSpec:
     load: Callable[[], Splits]  # with raw features
     features: str  # treatment of the features unless another is asked for
     file: str
-    fetched: str  # what PyG leaves in the cache when it has fetched the data
+    fetched: str | None  # what PyG leaves in the cache when it has fetched the data; None if it does not know it
     num_states: int
     num_tasks: int
     level: Level
@@ -93,6 +95,24 @@ def _ppi(num_train_graphs: int) -> BenchmarkSpec:
     )
 
 
+def _one_graph_a_split(
+    name: str, description: str, load: Callable[[], Splits], file: str, label_names: tuple[str, ...] | None, states: int
+) -> BenchmarkSpec:
+    return BenchmarkSpec(
+        name=name,
+        description=description,
+        load=load,
+        features="raw",
+        file=file,
+        fetched=None,
+        num_states=states,
+        num_tasks=1,
+        level="node",
+        counted="edges",
+        label_names=label_names,
+    )
+
+
 BENCHMARKS: dict[str, BenchmarkSpec] = {
     spec.name: spec
     for spec in (
@@ -103,6 +123,22 @@ BENCHMARKS: dict[str, BenchmarkSpec] = {
         _ppi(2),
         _ppi(10),
         _ppi(20),
+        _one_graph_a_split(
+            "dblp",
+            "papers of eight conferences; 3 domains; built by `accord data dblp`",
+            load_dblp,
+            DBLP_FILE,
+            DOMAINS,
+            3,
+        ),
+        _one_graph_a_split(
+            "citation-domains",
+            "three citation networks, one each to train, select and test on; 5 topics",
+            load_domains,
+            DOMAINS_FILE,
+            None,
+            5,
+        ),
     )
 }
 ALIASES = {"ppi": "ppi-20"}
@@ -114,7 +150,8 @@ def list_benchmarks() -> tuple[BenchmarkEntry, ...]:
         BenchmarkEntry(
             spec.name,
             spec.description,
-            present=find_file(spec.file) is not None or fetched_folder(spec.fetched).is_file(),
+            present=find_file(spec.file) is not None
+            or (spec.fetched is not None and fetched_folder(spec.fetched).is_file()),
         )
         for spec in BENCHMARKS.values()
     )
@@ -152,7 +189,8 @@ def load_benchmark(name: str, features: str | None = None) -> Benchmark:
     `~/.cache/accord`); where there is none, PyG's own dataset class downloads the data into the cache.
 
     Args:
-        name: `cora*`, `citeseer*`, `pubmed*`, `ppi-1`, `ppi-2`, `ppi-10`, `ppi-20`, or `ppi` for all of it.
+        name: `cora*`, `citeseer*`, `pubmed*`, `ppi-1`, `ppi-2`, `ppi-10`, `ppi-20`, or `ppi` for all of it, `dblp`,
+            `citation-domains`.
         features: "raw", "row-normalised", "standardised" (by the nodes of the training graphs in use), or None
             for the benchmark's own choice: raw for the citation sets, standardised for PPI. Treated graphs carry
             their treatment, which `NodeClassifier` takes over.

@@ -2,8 +2,17 @@
 
 from accord.encoders.scorers._agreement import AgreementScorer
 from accord.encoders.scorers._bilinear import BilinearScorer
+from accord.encoders.scorers._full_bilinear import FullBilinearScorer
 from accord.encoders.scorers._linear import LinearScorer
 from accord.encoders.scorers._scorer import Scorer, ScorerSpec
 from accord.encoders.scorers._transition import TransitionScorer
 
-__all__ = ["AgreementScorer", "BilinearScorer", "LinearScorer", "Scorer", "ScorerSpec", "TransitionScorer"]
+__all__ = [
+    "AgreementScorer",
+    "BilinearScorer",
+    "FullBilinearScorer",
+    "LinearScorer",
+    "Scorer",
+    "ScorerSpec",
+    "TransitionScorer",
+]

@@ -23,6 +23,7 @@ class GameOptions:
     exact: bool = False  # by elimination: for trees and graphs of small treewidth only
     damping: float = 0.5
     max_sweeps: int = 20
+    backend: str = "auto"  # of propagation, as of `accord.propagate`
 
     def __post_init__(self) -> None:
         if not isinstance(self.exact, bool):
@@ -40,7 +41,13 @@ def field_beliefs(field: PairwiseField | TriangleField, options: GameOptions) ->
             return solve_triangles(field, "sum", options.damping, options.max_sweeps)
         if options.exact:
             return eliminate_beliefs(field, semiring="sum")
-        return propagate(field, semiring="sum", damping=options.damping, max_sweeps=options.max_sweeps)
+        return propagate(
+            field,
+            semiring="sum",
+            damping=options.damping,
+            max_sweeps=options.max_sweeps,
+            backend=options.backend,
+        )
 
 
 def expected_score(field: PairwiseField | TriangleField, beliefs: Beliefs | ExactBeliefs | SolvedBeliefs) -> Tensor:

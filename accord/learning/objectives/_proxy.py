@@ -6,12 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from accord.encoders import Noise
-from accord.evaluation import check_level, edge_accuracy
+from accord.evaluation import check_level, edge_accuracy, graph_edge_accuracy
 from accord.graphs import GraphBatch, Topology
 from accord.learning.objectives._fused_edge_loss import network_edge_loss
 from accord.learning.objectives._losses import consistency_penalty, edge_loss, node_loss
 from accord.learning.objectives._parts import EdgePart, FieldNetworks, edge_noise
-from accord.learning.objectives._ranking import rank_logits, within_bounds
+from accord.learning.objectives._ranking import TIE, rank_logits, within_bounds
 from accord.learning.training import Objective, PartOptions
 
 
@@ -72,17 +72,25 @@ class ProxyObjective(Objective):
         options: how each part of them is updated.
         level: what the node network is kept by.
         consistency: weight of the penalty.
+        edge_level: what the edge network is kept by, "edge" or "graph".
     """
 
     separable = True
 
     def __init__(
-        self, networks: FieldNetworks, options: Mapping[str, PartOptions], level: str, consistency: float = 0.0
+        self,
+        networks: FieldNetworks,
+        options: Mapping[str, PartOptions],
+        level: str,
+        consistency: float = 0.0,
+        edge_level: str = "edge",
     ) -> None:
         check_level(level)
         self.networks, self.parts, self.options = networks, networks.parts, options
-        self.level, self.consistency = level, consistency
+        self.level, self.consistency, self.edge_level = level, consistency, edge_level
         self.identity = {"level": level, "consistency": consistency}
+        if edge_level != "edge":
+            self.identity["edge_level"] = edge_level
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy at labelled nodes and at edges with both ends labelled."""
@@ -108,13 +116,19 @@ class ProxyObjective(Objective):
         """Accuracy of node predictions at the level asked for, and of edge predictions on pairs of states."""
         node, edge = self.networks.logits(batch)
         score = rank_logits(node, targets, batch.topology, self.level)
-        return self.networks.part_scores(score, rank_pairs(edge, targets, batch.topology))
+        return self.networks.part_scores(score, rank_pairs(edge, targets, batch.topology, self.edge_level))
 
     def with_parts(self, parts: Mapping[str, nn.Module]) -> "ProxyObjective":
         """The same objective of other networks."""
-        return type(self)(self.networks.with_parts(parts), self.options, self.level, self.consistency)
+        return type(self)(self.networks.with_parts(parts), self.options, self.level, self.consistency, self.edge_level)
 
 
-def rank_pairs(logits: Tensor, targets: Tensor, topology: Topology) -> Tensor:
-    """Accuracy of logits [R, edges, states, states] on pairs of states [R]; diverged networks rank lowest."""
-    return torch.where(within_bounds(logits), edge_accuracy(logits, targets, topology), -torch.inf)
+def rank_pairs(logits: Tensor, targets: Tensor, topology: Topology, level: str = "edge") -> Tensor:
+    """Accuracy of logits [R, edges, states, states] on pairs of states [R]; diverged networks rank lowest.
+
+    At level "graph" it is the share of graphs with every pair right; among equals, the share of pairs decides.
+    """
+    score = edge_accuracy(logits, targets, topology)
+    if level == "graph":
+        score = graph_edge_accuracy(logits, targets, topology) + TIE * score
+    return torch.where(within_bounds(logits), score, -torch.inf)

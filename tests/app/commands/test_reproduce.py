@@ -1,11 +1,16 @@
 """`accord reproduce`: arguments, files and errors."""
 
+import subprocess
+import sys
+import time
+
 import pytest
 from typer.testing import CliRunner
 
 from accord.app.cli import app
 from accord.app.commands.reproduce import parse_seeds
 from accord.errors import OptionError
+from accord.experiments.reproduction import Cell, Context, Record, Store
 
 
 def test_seeds_are_parsed():
@@ -41,3 +46,49 @@ def test_lines_of_the_table_are_not_wrapped(monkeypatch, tmp_path):
     monkeypatch.setattr("accord.app.commands.reproduce.TABLES", {"citation": lambda *args, **options: row})
     result = CliRunner().invoke(app, ["reproduce", "citation", "--out", str(tmp_path)], env={"COLUMNS": "80"})
     assert result.stdout == row + "\n"
+
+
+SIZES = ["reproduce", "table-8", "--benchmark", "cora*", "--benchmark", "citeseer*", "--benchmark", "pubmed*"]
+
+
+@pytest.mark.data("planetoid_cora.npz", "planetoid_citeseer.npz", "planetoid_pubmed.npz")
+def test_a_killed_run_of_the_paper_goes_on(tmp_path):
+    """By a real kill, as soon as the first record is stored; the same command computes the rest."""
+    store = tmp_path / "reproduction" / "records.jsonl"
+    code = "from accord.app.cli import main; main()"
+    process = subprocess.Popen([sys.executable, "-c", code, *SIZES, "--out", str(tmp_path)], stderr=subprocess.DEVNULL)
+    while process.poll() is None and not (store.is_file() and b'"record"' in store.read_bytes()):
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    before = len(Store(store).read()[0])
+    result = CliRunner().invoke(app, [*SIZES, "--budget", "10m", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    records = Store(store).read()[0]
+    assert [record.cell.data for record in records] == ["cora*", "citeseer*", "pubmed*"] and before >= 1
+    assert f"{3 - before} tasks computed, 0 left" in result.output
+    assert "1000" in (tmp_path / "reproduction" / "report.html").read_text()
+
+
+def test_what_a_target_has_is_checked(tmp_path):
+    for arguments, message in (
+        (["table-2", "--encoder", "mlp"], "has no cell with encoder mlp"),
+        (["table-2", "--budget", "soon"], "--budget 'soon' cannot be read"),
+        (["citation", "--budget", "1m"], "--budget, --merge and --document are for all"),
+        (["table-2", "--budget", "0s", "--merge", str(tmp_path / "none.jsonl")], "no such file"),
+    ):
+        result = CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path)])
+        assert result.exit_code == 2 and message in " ".join(result.output.split()), result.output
+
+
+def test_files_of_another_machine_are_merged_and_reported(tmp_path):
+    there, document = tmp_path / "there.jsonl", tmp_path / "docs" / "page.md"
+    context = Context({}, "raw", {"device": "cuda: far away"}, "a test")
+    cell = Cell("training", "cora*", "spn", "gcn", "appendix")
+    metrics = {"gnn": {"graph": 0.5726}}
+    record = Record(cell=cell, seed=1, epochs=200, recipe="imported", metrics=metrics, context=context.code)
+    Store(there).append([record], [context])
+    arguments = ["table-2", "--budget", "0s", "--merge", str(there), "--document", str(document)]
+    result = CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0 and "1 new records" in " ".join(result.output.split())
+    assert "57.26 (1)" in document.read_text() and "cuda: far away" in document.read_text()

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from accord.encoders import (
     AgreementScorer,
     BilinearScorer,
+    FullBilinearScorer,
     LinearScorer,
     Noise,
     Scorer,
@@ -173,6 +174,22 @@ def test_the_bilinear_scorer_equals_the_papers_formula():
     v = torch.einsum("nrc,rck->rnk", h, scorer.weight)
     s, t = batch.topology.edge_index
     torch.testing.assert_close(scorer(h, batch), v[:, s, :, None] * v[:, t, None, :])
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_the_full_bilinear_scorer_equals_torchs(symmetric):
+    """torch.nn.Bilinear in both directions, averaged if symmetric."""
+    batch = random_batch(dtype=DTYPE)
+    h, scorer = representation(batch), built(FullBilinearScorer(symmetric=symmetric), attributes=0)
+    s, t = batch.topology.edge_index
+    for replica in range(len(SEEDS)):
+        plain = torch.nn.Bilinear(CHANNELS, CHANNELS, STATES**2, dtype=DTYPE)
+        plain.weight.data = scorer.weight[replica].detach().permute(1, 2, 0, 3).reshape(STATES**2, CHANNELS, CHANNELS)
+        plain.bias.data = scorer.bias[replica].detach().flatten()
+        v = h[:, replica]
+        along, against = (plain(v[a], v[b]).view(-1, STATES, STATES) for a, b in ((s, t), (t, s)))
+        wanted = (along + against.transpose(1, 2)) / 2 if symmetric else along
+        torch.testing.assert_close(scorer(h, batch)[replica], wanted)
 
 
 def test_agreement_is_one_number_on_the_diagonal():

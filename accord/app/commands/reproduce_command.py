@@ -1,0 +1,73 @@
+"""`accord reproduce`: its arguments and options."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from accord.app.console import messages, output
+from accord.errors import OptionError
+
+
+def reproduce(
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="all, table-1 to table-13, figure-2 to figure-5, ablation, fair: the paper's, from one store of "
+            "records. With a folder of their own: citation (GNN against SPN), methods, convergence, ppi, run-time.",
+        ),
+    ],
+    benchmark: Annotated[
+        list[str] | None, typer.Option(help="Only these data sets; may be repeated.", show_default="the table's")
+    ] = None,
+    encoder: Annotated[
+        list[str] | None, typer.Option(help="Only these encoders; may be repeated.", show_default="the table's")
+    ] = None,
+    preset: Annotated[
+        list[str] | None, typer.Option(help="Only these presets; may be repeated.", show_default="the table's")
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these rows of table methods; may be repeated.", show_default="all"),
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(help="As 1-5 or 1,2,7; all are trained together.", show_default="1-5, or as many as the paper"),
+    ] = None,
+    max_epochs: Annotated[int | None, typer.Option(help="How long to train.", show_default="the preset's")] = None,
+    accelerator: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    out: Annotated[Path, typer.Option(help="Folder for the results, each written as soon as it is there.")] = Path(
+        "results"
+    ),
+    budget: Annotated[
+        str | None, typer.Option(help="Stop after this time, as 25m; the same command goes on.", show_default="none")
+    ] = None,
+    merge: Annotated[
+        list[Path] | None,
+        typer.Option(help="Take in the records.jsonl of another machine, or a folder of earlier results, first."),
+    ] = None,
+    document: Annotated[Path | None, typer.Option(help="Also write the report as Markdown to this file.")] = None,
+) -> None:
+    """Run the paper's tables and figures, and write them with the paper's numbers beside ours."""
+    from accord.app.commands.reproduce import TABLES, Wanted, reproduce_paper, reproduce_table
+    from accord.experiments.reproduction import all_targets
+
+    chosen = {"benchmarks": benchmark, "encoders": encoder, "presets": preset, "variants": method}
+    if table in all_targets():
+        wanted = Wanted(
+            target=table,
+            chosen=chosen,
+            seeds=seeds,
+            max_epochs=max_epochs,
+            accelerator=accelerator,
+            budget=budget,
+            merge=merge or (),
+            document=document,
+        )
+        text = reproduce_paper(out, wanted, messages())
+    else:
+        if table in TABLES and (budget or merge or document):
+            raise OptionError(f"reproduce {table}: --budget, --merge and --document are for all, table-1 and so on.")
+        text = reproduce_table(table, out, chosen, seeds or "1-5", max_epochs, accelerator, messages())
+    output().print(text, markup=False, soft_wrap=True)

@@ -49,7 +49,30 @@ def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], values: Mapping[
 
 
 def read_checkpoint(path: Path) -> Saved:
-    """Read a checkpoint; raises InputError if the file is not one, or is damaged."""
+    """Read a checkpoint; raises InputError if the file is not one, or is damaged.
+
+    safetensors opens a file twice, for its header and for its tensors. If another process replaced the file in between,
+    the two do not fit, and it is read again.
+    """
+    while True:
+        before = _identity(path)
+        try:
+            return _read(path)
+        except InputError:
+            if _identity(path) == before:
+                raise
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What differs between a file and the one that replaces it; None if there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _read(path: Path) -> Saved:
     try:
         with safe_open(path, framework="pt") as file:
             values = dict(json.loads(file.metadata()[METADATA]))

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 import torch
 from learning.training_cases import LEAVING, RECIPE, SEEDS, TRAIN, fit, presence, same, with_training
+from safetensors import safe_open
 from torch_geometric.data import Data
 
 from accord.errors import InputError
 from accord.learning import PartOptions
-from accord.learning.training import read_checkpoint, write_checkpoint
+from accord.learning.training import _checkpoint, read_checkpoint, write_checkpoint
 
 TESTS = str(Path(__file__).parents[2])
 
@@ -63,6 +64,41 @@ def test_checkpoints_of_other_runs_are_refused(tmp_path):
     (tmp_path / "checkpoint.safetensors").write_bytes(b"not a checkpoint")
     with pytest.raises(InputError, match="not a checkpoint"):
         fit(folder=tmp_path)
+
+
+def test_a_checkpoint_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monkeypatch):
+    path = tmp_path / "c.safetensors"
+    write_checkpoint(path, {"a": torch.zeros(2)}, {"epoch": 1})
+
+    class Replaced:
+        """Header of the old file, tensors of the new one, once."""
+
+        def __init__(self, path, framework):
+            self.file, self.options = safe_open(path, framework=framework), (path, framework)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+        def metadata(self):
+            header = self.file.metadata()
+            monkeypatch.setattr(_checkpoint, "safe_open", safe_open)
+            write_checkpoint(path, {"a": torch.ones(2)}, {"epoch": 2})
+            self.file = safe_open(self.options[0], framework=self.options[1])
+            return header
+
+        def keys(self):
+            return self.file.keys()
+
+        def get_tensor(self, name):
+            return self.file.get_tensor(name)
+
+    monkeypatch.setattr(_checkpoint, "safe_open", Replaced)
+    found = read_checkpoint(path)
+    assert found.values["epoch"] == 2
+    assert found.tensors["a"].tolist() == [1.0, 1.0]
 
 
 def test_a_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):

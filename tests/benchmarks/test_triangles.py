@@ -1,7 +1,10 @@
 """The study of order 3: what it counts, and what a cell holds."""
 
 import importlib.util
+import json
+import re
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
@@ -35,3 +38,15 @@ def test_a_cell_compares_both_orders_and_the_report_shows_it(study, monkeypatch)
     assert record["solved"]["solved exactly"] == 12 and record["triangles"]["train"]["graphs"] == 10
     text = study.report([record])
     assert "| triples | order 3 | node |" in text
+
+
+def test_the_guide_has_the_figures_of_the_cells():
+    root = PATH.parent.parent
+    cells = [json.loads(path.read_text()) for path in sorted((root / "results/triangles/cells").glob("triples-*.json"))]
+    ways = ("gnn", "order 2", "order 2, sage", "order 3", "order 3, refined", "ceiling")
+    figures = [f"{100 * mean(cell['test'][way]['node'] for cell in cells):.2f}" for way in ways]
+    table = (root / "docs" / "triangles.md").read_text().split("## What it gains")[1]
+    assert re.findall(r"\| (\d+\.\d+) \|", table) == figures
+    for cell in cells:  # what the study is for
+        assert cell["test"]["ceiling"]["node"] - cell["test"]["order 3"]["node"] < 0.02
+        assert cell["test"]["ceiling"]["node"] - cell["test"]["order 2, sage"]["node"] > 0.07

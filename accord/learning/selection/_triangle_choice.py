@@ -91,13 +91,13 @@ class TriangleChoice:
         merged = {name: _merged(without, *(getattr(part, name) for part in parts)) for name in names}
         return SolvedBeliefs(**merged, field=field)
 
-    def labels(self, field: TriangleField, damping: float, search: bool = True) -> Tensor:
+    def labels(self, field: TriangleField, damping: float) -> Tensor:
         """Joint labels [*replicas, nodes]; of replicas without triangles those of the pairwise field."""
         if self.is_pairwise:
             return self.pairs.labels(field.pairs, damping)
         without = self.triangle_weight == 0
         if without.dim() != 1 or not bool(without.any()):
-            return decode_triangles(field, damping, SWEEPS, search)
+            return decode_triangles(field, damping, SWEEPS)
         pairs = self._part(without).labels(_replicas(field, without), damping)
         return _merged(without, pairs, self._part(~without).labels(_replicas(field, ~without), damping))
 

@@ -142,7 +142,7 @@ class _TriangleSearch(_Search):
     def _solve(self, rows: Tensor) -> _Solved:
         choice = self.choice(rows)
         field = choice.field(self.node, self.edge, self.triangle, self.topology)
-        labels, logs = choice.labels(field, self.damping, search=False), None
+        labels, logs = choice.labels(field, self.damping), None
         if needs_probabilities(self.level):
             logs = choice.beliefs(field, "sum", self.damping).node
         return _Solved(

@@ -1,9 +1,11 @@
 """Each graph of a batch is solved in the way that suits it, and in the same way in every batch."""
 
+import pytest
 import torch
 from triangle_cases import DTYPE, all_pairs, combined, joint_marginals, random_field
 
 from accord import PairwiseField, enumerate_beliefs
+from accord.errors import InfeasibleError
 from accord.field.triangles import TriangleField
 from accord.inference.triangles import _solve, decode_triangles, solve_triangles
 from accord.inference.triangles._solve import EXACT, FACTORS, REGIONS, _by_factors, graph_kinds
@@ -43,11 +45,22 @@ def test_a_batch_of_all_kinds_equals_its_graphs_one_by_one(monkeypatch):
     for name, axis in (("node", -2), ("edge", -3), ("triangle", -4), ("log_partition", -1), ("sweeps", -1)):
         expected = torch.cat([getattr(beliefs, name) for beliefs in apart], axis)
         torch.testing.assert_close(getattr(whole, name), expected, rtol=0, atol=1e-9)
-    labels = torch.cat([decode_triangles(part) for part in parts])
-    torch.testing.assert_close(field.score(decode_triangles(field)), field.score(labels))
-    quick = decode_triangles(field, search=False)
-    assert torch.equal(quick[:5], labels[:5])  # the narrow graph
-    assert torch.equal(quick[5:12], solve_triangles(parts[1], "max").node.argmax(-1))
+    labels = [decode_triangles(part) for part in parts]
+    assert torch.equal(decode_triangles(field), torch.cat(labels))
+    assert torch.equal(labels[0], enumerate_beliefs(parts[0], "max").decode())
+    assert torch.equal(labels[1], solve_triangles(parts[1], "max").node.argmax(-1))
+
+
+def test_wide_graphs_never_get_labels_that_are_forbidden_together(monkeypatch):
+    monkeypatch.setattr(_solve, "LARGEST_TABLE", 8)
+    field = random_field(7, all_pairs(7), 2, 1, scale=0.1)
+    differ = torch.zeros_like(field.triangle)
+    differ[:, [0, 1], [0, 1], [0, 1]] = -torch.inf  # no three labels are equal, which seven nodes cannot do
+    with pytest.raises(InfeasibleError):
+        decode_triangles(field.with_potentials(triangle=differ))
+    four = random_field(4, all_pairs(4), 2, 1, scale=0.1)
+    labels = decode_triangles(four.with_potentials(four.node + torch.tensor([2.0, 0.0]), triangle=differ[:4]))
+    assert labels.sum() == 2  # two of each
 
 
 def test_propagation_of_factors_keeps_consistent_pseudomarginals_where_triangles_share_no_edge():

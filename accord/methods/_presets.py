@@ -137,7 +137,8 @@ def _for_sequences(recipe: Recipe, edge_encoder: str | EncoderSpec | None) -> Re
     """A recipe for sequences: fields are solved exactly, and steps have a direction.
 
     Without an edge encoder, a CRF is the usual linear-chain CRF (one table of transitions, start and end scores), and
-    one network of an SPN scores nodes and edges: more accurate than two and less work (results/sequences).
+    one network of an SPN scores nodes and edges, which is less work than two (benchmarks/sequences.py --pilot
+    --separate compares them on validation data).
     """
     recipe = replace(recipe, node=SEQUENCE_PART, training=replace(recipe.training, clip_norm=SEQUENCE_CLIP))
     if isinstance(recipe, (CRFRecipe, SPNRecipe)):

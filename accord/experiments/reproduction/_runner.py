@@ -12,7 +12,7 @@ import torch
 
 from accord._files import fingerprint, locked
 from accord.errors import DataNotFoundError, OptionError
-from accord.experiments.reproduction._plan import Asked, cell_code, missing_tasks, task_seconds
+from accord.experiments.reproduction._plan import Asked, cell_code, current_records, missing_tasks, task_seconds
 from accord.experiments.reproduction._records import Record
 from accord.experiments.reproduction._store import Store
 from accord.experiments.reproduction._studies import compute
@@ -83,7 +83,7 @@ def run_missing(
     device, store, absent, finished = device_kind(accelerator), Store(folder / STORE), [], 0
     with locked(folder):
         records, contexts = store.read()
-        todo = missing_tasks(asked, records, device)
+        todo = missing_tasks(asked, current_records(records, contexts), device)
         while todo:
             here = [r for r in records if r.context in contexts and _is_here(contexts[r.context].provenance, device)]
             task = _next_task(todo, here, device, end - time.monotonic())

@@ -16,7 +16,7 @@ from accord.experiments.reproduction._plan import Asked, cell_code, current_reco
 from accord.experiments.reproduction._records import Record
 from accord.experiments.reproduction._store import Store
 from accord.experiments.reproduction._studies import compute
-from accord.experiments.reproduction._training import Outcome, Place, Task
+from accord.experiments.reproduction._training import Outcome, Place, Task, Unsteady
 from accord.learning import HistoryRow
 
 STORE, UNFINISHED = "records.jsonl", "unfinished"
@@ -75,12 +75,14 @@ def run_missing(
     Args:
         folder: holds the store.
         asked: what is asked for.
-        budget: seconds.
+        budget: seconds; a training stops when they are over, but one that has ended is still tested and stored.
         accelerator: "auto", "cpu" or "cuda".
         announce: called with the name of each task, and with the numbers of each evaluation.
     """
     end = time.monotonic() + budget
-    device, store, absent, finished = device_kind(accelerator), Store(folder / STORE), [], 0
+    device, store = device_kind(accelerator), Store(folder / STORE)
+    absent: list[str] = []
+    finished = unsteady = 0
     with locked(folder):
         records, contexts = store.read()
         todo = missing_tasks(asked, current_records(records, contexts), device)
@@ -100,11 +102,14 @@ def run_missing(
             except DataNotFoundError:
                 absent.append(task.cell.data)
                 continue
+            except Unsteady:
+                unsteady += 1
+                continue
             store.append(*outcome)
             records += outcome[0]
             contexts |= {context.code: context for context in outcome[1]}
             finished += 1
-    return Progress(finished, len(todo), tuple(absent))
+    return Progress(finished, len(todo) + unsteady, tuple(absent))
 
 
 def _is_here(facts: object, device: str) -> bool:

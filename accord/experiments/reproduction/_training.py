@@ -54,6 +54,10 @@ class Place:
 Outcome = tuple[list[Record], list[Context]]
 
 
+class Unsteady(Exception):
+    """Times could not be told apart, because other processes slowed the machine down; to be measured another time."""
+
+
 @lru_cache(maxsize=2)
 def benchmark(name: str, features: str) -> Benchmark:
     """A benchmark, kept for the next task on the same data."""

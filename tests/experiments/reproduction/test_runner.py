@@ -110,3 +110,11 @@ def test_data_that_are_not_there_are_named_and_the_rest_is_run(tmp_path, monkeyp
     asked = Asked([Cell("training", "citation-domains", "spn", "gcn", "authors")], (1,), 1)
     progress = run_missing(tmp_path / "out", asked, 600, "cpu")
     assert (progress.finished, progress.absent) == (0, ("citation-domains",))
+
+
+def test_times_that_cannot_be_told_apart_are_left_for_another_run(tmp_path, monkeypatch):
+    clock = iter(range(10**6))  # each time is shorter than the one before, as if the first run had been slowed down
+    monkeypatch.setattr(_studies.time, "perf_counter", lambda: next(clock) ** 0.5)
+    cell = Cell("run-time", "citeseer*", "spn", "gcn", "authors")
+    progress = run_missing(tmp_path, Asked([cell], None, 1), 600, "cpu")
+    assert (progress.finished, progress.left) == (0, 1) and not Store(tmp_path / "records.jsonl").read()[0]

@@ -75,7 +75,7 @@ def run_missing(
     Args:
         folder: holds the store.
         asked: what is asked for.
-        budget: seconds; a training stops when they are over, but one that has ended is still tested and stored.
+        budget: seconds; a task is stopped when they are over, at its next evaluation or step of the ablation.
         accelerator: "auto", "cpu" or "cuda".
         announce: called with the name of each task, and with the numbers of each evaluation.
     """
@@ -132,13 +132,17 @@ def _run(folder: Path, task: Task, accelerator: str, end: float, announce: Annou
     report = partial(_follow, job, end, announce)
     # Tasks are short on a GPU, and checkpoints of its large networks take longer to write than they save.
     kept = checkpoints if device_kind(accelerator) == "cpu" else None
-    outcome = compute(task, Place(accelerator, kept, report))
+    outcome = compute(task, Place(accelerator, kept, report, partial(_check, end)))
     shutil.rmtree(checkpoints, ignore_errors=True)
     return outcome
 
 
 def _follow(job: str, end: float, announce: Announce, row: HistoryRow) -> None:
     announce(job, row)
+    _check(end)
+
+
+def _check(end: float) -> None:
     if time.monotonic() > end:
         raise OutOfTime
 

@@ -5,6 +5,7 @@ scaling first makes consistent with the node network's marginals. Crossed with s
 normaliser, at the sharpness that is best on validation data, solved exactly. Networks are trained once.
 """
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -32,8 +33,10 @@ Row = dict[str, list[float]]
 Table = dict[str, Row]  # by normaliser and semiring, as "own^0.1 max"
 
 
-def ablate(model: FieldModel, bench: Benchmark, replicas: Replicas, test: GraphBatch) -> list[Table]:
-    """For each replica, what every combination gives on validation and test graphs."""
+def ablate(
+    model: FieldModel, bench: Benchmark, replicas: Replicas, test: GraphBatch, check: Callable[[], None]
+) -> list[Table]:
+    """For each replica, what every combination gives on validation and test graphs; `check` is called now and then."""
     assert isinstance(model, ProxyModel)
     val = GraphBatch.collate(bench.val).to(model.device, torch.float32)
     parts = [("val", val, *model.logits(val)), ("test", test, *model.logits(test))]
@@ -41,6 +44,7 @@ def ablate(model: FieldModel, bench: Benchmark, replicas: Replicas, test: GraphB
     for normaliser, semiring in product(NORMALISERS, SEMIRINGS):
         loopy: dict[str, list[Tensor]] = {}
         for sharpness, (part, batch, node, edge) in product(SHARPNESS, parts):
+            check()
             field = make_field(node, edge, batch.topology, normaliser, sharpness)
             for name, values in score(field, batch, replicas, semiring, part).items():
                 loopy.setdefault(name, []).append(values)
@@ -51,6 +55,7 @@ def ablate(model: FieldModel, bench: Benchmark, replicas: Replicas, test: GraphB
             try:
                 row["exact"] = [SHARPNESS[best]]
                 for part, batch, node, edge in parts:
+                    check()
                     one = make_field(node[[replica]], edge[[replica]], batch.topology, normaliser, SHARPNESS[best])
                     found = score(one, batch, replicas.subset([replica]), semiring, part, exact=True)
                     row["exact"] += [rounded(values[0]) for values in found.values()]

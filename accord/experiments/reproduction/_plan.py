@@ -1,11 +1,13 @@
 """The plan: what is missing for the seeds and epochs asked for, most informative first, in pieces that fit a budget."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import ceil
 
+from accord.errors import OptionError
 from accord.experiments._paper import PPI_SETS
 from accord.experiments.reproduction._cells import (
+    ABLATION,
     CONVERGENCE,
     OVERLAP,
     PRESET_ORDER,
@@ -18,7 +20,7 @@ from accord.experiments.reproduction._cells import (
     targets,
 )
 from accord.experiments.reproduction._recipes import cell_recipe
-from accord.experiments.reproduction._records import Record, recipe_code
+from accord.experiments.reproduction._records import Context, Record, recipe_code, same_recipe
 from accord.experiments.reproduction._search import JUDGED, TESTED, best_draws, drawn_recipe, draws
 from accord.experiments.reproduction._studies import GAME_EPOCHS, TIMED_EPOCHS
 from accord.experiments.reproduction._training import Task
@@ -47,8 +49,10 @@ class Asked:
 def missing_tasks(asked: Asked, records: Iterable[Record], device: str) -> list[Task]:
     """The tasks that are not stored, in the order in which they are best run.
 
-    A record counts if it is at least as long as asked for and of the recipe that the cell has now; records that were
-    imported count with whatever recipe they have.
+    Args:
+        asked: what is asked for.
+        records: those that count (`current_records`); each must be at least as long as asked for.
+        device: "cuda" or "cpu".
     """
     records = list(records)
     stored, tested = _index(records), set(best_draws(records).values())
@@ -56,7 +60,6 @@ def missing_tasks(asked: Asked, records: Iterable[Record], device: str) -> list[
     for cell in dict.fromkeys(asked.cells):
         epochs = own_epochs(cell)
         wanted = epochs if asked.epochs is None else min(epochs, asked.epochs)
-        code = cell_code(cell)
         seeds = asked.seeds if asked.seeds is not None and len(cell.seeds) > 1 else cell.seeds
         if cell in tested:
             seeds = (JUDGED, *TESTED)
@@ -65,7 +68,7 @@ def missing_tasks(asked: Asked, records: Iterable[Record], device: str) -> list[
             todo = [
                 seed
                 for seed in seeds
-                if not any(_is_done(stored.get((cell.key, seed, one), ()), wanted, code) for one in fits)
+                if not any(_is_done(stored.get((cell.key, seed, one), ()), wanted) for one in fits)
             ]
             for wave, group in enumerate(_groups(todo, seeds_together(cell, device))):
                 first = seeds.index(group[0])
@@ -81,8 +84,36 @@ def _index(records: Iterable[Record]) -> dict[tuple[str, int, Block | None], lis
     return found
 
 
-def _is_done(stored: Iterable[Record], epochs: int, code: str) -> bool:
-    return any(record.epochs >= epochs and record.recipe in (code, IMPORTED) for record in stored)
+def _is_done(stored: Iterable[Record], epochs: int) -> bool:
+    return any(record.epochs >= epochs for record in stored)
+
+
+def current_records(records: Iterable[Record], contexts: Mapping[str, Context]) -> list[Record]:
+    """Records of the recipes that cells have now; what was imported counts with whatever recipe it has."""
+    known: dict[tuple[Cell, str, str], bool] = {}
+    found = []
+    for record in records:
+        key = (record.cell, record.recipe, record.context)
+        if key not in known:
+            known[key] = _is_current(record, contexts.get(record.context))
+        if known[key]:
+            found.append(record)
+    return found
+
+
+def _is_current(record: Record, context: Context | None) -> bool:
+    cell = record.cell
+    if record.recipe == IMPORTED or cell.method == "-":
+        return True
+    if cell.experiment == ABLATION:  # of the networks of a training
+        cell = replace(cell, experiment=TRAINING)
+    try:
+        recipe = _recipe(cell)
+    except OptionError:
+        return False  # no longer run
+    if record.recipe == recipe_code(recipe):
+        return True
+    return context is not None and bool(context.recipe) and same_recipe(context.recipe, recipe)
 
 
 def all_targets() -> dict[str, tuple[Cell, ...]]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from accord._files import fingerprint
@@ -96,6 +96,33 @@ class Record:
 def recipe_code(recipe: Recipe | None) -> str:
     """A short code for a recipe, without epochs and what changes only speed; empty for studies without one."""
     return "" if recipe is None else fingerprint([json.dumps(plain_recipe(recipe), sort_keys=True)])
+
+
+def same_recipe(stored: Mapping[str, Any], value: Any) -> bool:
+    """Whether a stored recipe is that of the present code.
+
+    Options that came later are not stored; they must have their usual values now.
+
+    Args:
+        stored: as `plain_recipe` gave it, perhaps by an earlier version.
+        value: the recipe, or a part of it.
+    """
+    if "kind" in stored and stored["kind"] != getattr(value, "kind", None):
+        return False
+    for entry in fields(value):
+        now = getattr(value, entry.name)
+        if entry.name in (*FREE, "max_epochs"):
+            continue
+        if entry.name not in stored:
+            usual = entry.default if entry.default_factory is MISSING else entry.default_factory()
+            if now != usual:
+                return False
+        elif is_dataclass(now):
+            if not isinstance(stored[entry.name], Mapping) or not same_recipe(stored[entry.name], now):
+                return False
+        elif json.loads(json.dumps(now)) != stored[entry.name]:
+            return False
+    return True
 
 
 def plain_recipe(recipe: Recipe | None) -> dict[str, Any]:

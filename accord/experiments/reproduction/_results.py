@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import mean, stdev
 
-from accord.errors import OptionError
 from accord.experiments.reproduction._cells import Cell, Source
-from accord.experiments.reproduction._plan import IMPORTED, cell_code
+from accord.experiments.reproduction._plan import IMPORTED, current_records
 from accord.experiments.reproduction._records import COUNTS, Context, Metrics, Record
 
 Values = dict[int, float]  # by seed
@@ -46,11 +45,8 @@ class Results:
     def by_cell(self) -> dict[Cell, dict[int, list[Record]]]:
         """Records that count, by cell and seed."""
         found: dict[Cell, dict[int, list[Record]]] = {}
-        codes: dict[Cell, str] = {}
-        for record in self.records:
-            code = codes.setdefault(record.cell, _code(record.cell))
-            if record.recipe in (code, IMPORTED):
-                found.setdefault(record.cell, {}).setdefault(record.seed, []).append(record)
+        for record in current_records(self.records, self.contexts):
+            found.setdefault(record.cell, {}).setdefault(record.seed, []).append(record)
         return found
 
     @property
@@ -123,12 +119,3 @@ def _join(parts: list[Metrics]) -> Metrics:
         right, known, hits, marked, true = (sum(part[way][name] for part in parts) for name in COUNTS)
         joined[way] = {"accuracy": right / known, "f1": 2 * hits / (marked + true) if marked + true else 0.0}
     return joined
-
-
-def _code(cell: Cell) -> str:
-    """The code of the recipe that a cell has now; none for cells that are no longer run."""
-    training = replace(cell, experiment="training") if cell.experiment == "ablation" else cell
-    try:
-        return cell_code(training)
-    except OptionError:
-        return "no longer run"

@@ -12,11 +12,11 @@ import torch
 
 from accord._files import fingerprint, locked
 from accord.errors import DataNotFoundError, OptionError
-from accord.experiments.reproduction._plan import Asked, cell_code, missing_tasks, task_seconds
+from accord.experiments.reproduction._plan import Asked, cell_code, current_records, missing_tasks, task_seconds
 from accord.experiments.reproduction._records import Record
 from accord.experiments.reproduction._store import Store
 from accord.experiments.reproduction._studies import compute
-from accord.experiments.reproduction._training import Outcome, Place, Task
+from accord.experiments.reproduction._training import Outcome, Place, Task, Unsteady
 from accord.learning import HistoryRow
 
 STORE, UNFINISHED = "records.jsonl", "unfinished"
@@ -75,15 +75,17 @@ def run_missing(
     Args:
         folder: holds the store.
         asked: what is asked for.
-        budget: seconds.
+        budget: seconds; a task is stopped when they are over, at its next evaluation or step of the ablation.
         accelerator: "auto", "cpu" or "cuda".
         announce: called with the name of each task, and with the numbers of each evaluation.
     """
     end = time.monotonic() + budget
-    device, store, absent, finished = device_kind(accelerator), Store(folder / STORE), [], 0
+    device, store = device_kind(accelerator), Store(folder / STORE)
+    absent: list[str] = []
+    finished = unsteady = 0
     with locked(folder):
         records, contexts = store.read()
-        todo = missing_tasks(asked, records, device)
+        todo = missing_tasks(asked, current_records(records, contexts), device)
         while todo:
             here = [r for r in records if r.context in contexts and _is_here(contexts[r.context].provenance, device)]
             task = _next_task(todo, here, device, end - time.monotonic())
@@ -100,11 +102,14 @@ def run_missing(
             except DataNotFoundError:
                 absent.append(task.cell.data)
                 continue
+            except Unsteady:
+                unsteady += 1
+                continue
             store.append(*outcome)
             records += outcome[0]
             contexts |= {context.code: context for context in outcome[1]}
             finished += 1
-    return Progress(finished, len(todo), tuple(absent))
+    return Progress(finished, len(todo) + unsteady, tuple(absent))
 
 
 def _is_here(facts: object, device: str) -> bool:
@@ -127,13 +132,17 @@ def _run(folder: Path, task: Task, accelerator: str, end: float, announce: Annou
     report = partial(_follow, job, end, announce)
     # Tasks are short on a GPU, and checkpoints of its large networks take longer to write than they save.
     kept = checkpoints if device_kind(accelerator) == "cpu" else None
-    outcome = compute(task, Place(accelerator, kept, report))
+    outcome = compute(task, Place(accelerator, kept, report, partial(_check, end)))
     shutil.rmtree(checkpoints, ignore_errors=True)
     return outcome
 
 
 def _follow(job: str, end: float, announce: Announce, row: HistoryRow) -> None:
     announce(job, row)
+    _check(end)
+
+
+def _check(end: float) -> None:
     if time.monotonic() > end:
         raise OutOfTime
 

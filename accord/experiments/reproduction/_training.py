@@ -42,16 +42,25 @@ class Task:
     epochs: int | None = None
 
 
+def _go_on() -> None:
+    """Nothing ends the task."""
+
+
 @dataclass(frozen=True)
 class Place:
-    """Where a task is computed: the device, a folder for checkpoints, a callback."""
+    """Where a task is computed: the device, a folder for checkpoints, and callbacks that may end it by an exception."""
 
     accelerator: str = "auto"
     folder: Path | None = None
-    report: Callable[[HistoryRow], None] | None = None
+    report: Callable[[HistoryRow], None] | None = None  # called with each evaluation
+    check: Callable[[], None] = _go_on  # called now and then after training
 
 
 Outcome = tuple[list[Record], list[Context]]
+
+
+class Unsteady(Exception):
+    """Times could not be told apart, because other processes slowed the machine down; to be measured another time."""
 
 
 @lru_cache(maxsize=2)
@@ -79,7 +88,7 @@ def train_cell(task: Task, place: Place) -> Outcome:
         ]
     else:
         measured = [{way: count_labels(found, truth) for way, found in labels.items()}]
-    details = ablate(model, bench, replicas, test) if is_ablated(cell, task) else None
+    details = ablate(model, bench, replicas, test, place.check) if is_ablated(cell, task) else None
     seconds = (time.perf_counter() - begin) / len(task.seeds)
     context = Context(plain_recipe(recipe), features, provenance(model.device), SOURCE)
     return finish(task, recipe, measured, context, seconds, details), [context]

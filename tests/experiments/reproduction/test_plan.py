@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from accord.experiments._paper import RESULT_TABLES, paper_numbers
-from accord.experiments.reproduction import Asked, Cell, Record, Task, all_targets, missing_tasks
+from accord.experiments.reproduction import Asked, Cell, Context, Record, Task, all_targets, missing_tasks
 from accord.experiments.reproduction._cells import source_of
-from accord.experiments.reproduction._plan import blocks, cell_code, gpu_seconds, own_epochs, tier
+from accord.experiments.reproduction._plan import blocks, cell_code, current_records, gpu_seconds, own_epochs, tier
+from accord.experiments.reproduction._recipes import cell_recipe
+from accord.experiments.reproduction._records import plain_recipe
 from accord.experiments.reproduction._search import drawn_recipe
 
 GCN = Cell("training", "cora*", "spn", "gcn", "authors")
@@ -15,7 +17,9 @@ PPI = Cell("training", "ppi-20", "spn", "gat", "authors")
 
 
 def done(cell, seed, **changes):
-    values = {"epochs": own_epochs(cell), "recipe": cell_code(cell), "metrics": {}, "context": "c"}
+    values = {"epochs": 200, "recipe": "r", "metrics": {}, "context": "c"}
+    if cell.preset != "appendix":
+        values |= {"epochs": own_epochs(cell), "recipe": cell_code(cell)}
     return Record(cell=cell, seed=seed, **{**values, **changes})
 
 
@@ -64,8 +68,25 @@ def test_only_what_is_missing_for_the_seeds_and_epochs_asked_is_planned():
     assert [task.seeds for task in missing_tasks(asked, short, "cuda")] == [(1, 2, 3)]  # too short to count
     assert [task.seeds for task in missing_tasks(replace(asked, epochs=5), short, "cuda")] == [(2, 3)]
     assert missing_tasks(replace(asked, seeds=(2,), epochs=5), records, "cuda") == []  # a longer run counts
-    changed = [done(GCN, 2, recipe="another")]
-    assert [task.seeds for task in missing_tasks(asked, changed, "cuda")] == [(1, 2, 3)]
+
+
+def test_records_count_as_long_as_the_recipe_is_the_same():
+    """By its values: an option that a later version adds must not make every record outdated; a changed value must."""
+    recipe = plain_recipe(cell_recipe(GCN))
+    del recipe["encoder"]["last_dropout"], recipe["game"]["backend"]  # as if they came later
+    older = Context(recipe, "raw", {}, "a test")
+    changed = replace(older, recipe={**recipe, "damping": 0.3})
+    contexts = {context.code: context for context in (older, changed)}
+    records = [done(GCN, 1, recipe="old code", context=older.code), done(GCN, 2, recipe="x", context=changed.code)]
+    records += [done(GCN, 3, recipe="imported"), done(GCN, 4), done(GCN, 5, recipe="x", context="unknown")]
+    assert [record.seed for record in current_records(records, contexts)] == [1, 3, 4]
+    edge = {**recipe["edge_encoder"]}
+    del edge["last_dropout"]  # was not there, but now has an unusual value
+    other = replace(older, recipe={**recipe, "edge_encoder": edge})
+    record = done(GCN, 1, recipe="x", context=other.code)
+    assert current_records([record], {other.code: other}) == []
+    no_longer = done(replace(GCN, preset="appendix"), 1, recipe="x")
+    assert current_records([no_longer], {}) == []
 
 
 def test_labels_are_divided_into_blocks_that_a_gpu_finishes_in_time():

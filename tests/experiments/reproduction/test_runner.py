@@ -27,17 +27,17 @@ CELL = Cell("training", "citeseer*", "spn", "gcn", "authors")
 CPU = Place("cpu")
 
 
+def small_benchmark(name, features):
+    bench = load_benchmark(name, features=features)
+    sizes = {"train": 12, "val": 8, "test": 8} if bench.num_tasks == 1 else {"train": 1, "val": 1, "test": 1}
+    return replace(bench, **{split: getattr(bench, split)[:count] for split, count in sizes.items()})
+
+
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """A few graphs, three labels, a small ablation."""
-
-    def load(name, features):
-        bench = load_benchmark(name, features=features)
-        sizes = {"train": 12, "val": 8, "test": 8} if bench.num_tasks == 1 else {"train": 1, "val": 1, "test": 1}
-        return replace(bench, **{split: getattr(bench, split)[:count] for split, count in sizes.items()})
-
+    """A few graphs, and a small ablation."""
     for module in (_training, _studies):
-        monkeypatch.setattr(module, "benchmark", load)
+        monkeypatch.setattr(module, "benchmark", small_benchmark)
     monkeypatch.setattr(_ablation, "NORMALISERS", ("node", "own^0.1", "sinkhorn"))
     monkeypatch.setattr(_ablation, "SHARPNESS", (0.2, 1.0))
 
@@ -110,3 +110,29 @@ def test_data_that_are_not_there_are_named_and_the_rest_is_run(tmp_path, monkeyp
     asked = Asked([Cell("training", "citation-domains", "spn", "gcn", "authors")], (1,), 1)
     progress = run_missing(tmp_path / "out", asked, 600, "cpu")
     assert (progress.finished, progress.absent) == (0, ("citation-domains",))
+
+
+def test_times_that_cannot_be_told_apart_are_left_for_another_run(tmp_path, monkeypatch):
+    clock = iter(range(10**6))  # each time is shorter than the one before, as if the first run had been slowed down
+    monkeypatch.setattr(_studies.time, "perf_counter", lambda: next(clock) ** 0.5)
+    cell = Cell("run-time", "citeseer*", "spn", "gcn", "authors")
+    progress = run_missing(tmp_path, Asked([cell], None, 1), 600, "cpu")
+    assert (progress.finished, progress.left) == (0, 1) and not Store(tmp_path / "records.jsonl").read()[0]
+
+
+def test_the_budget_also_ends_an_ablation_and_the_training_is_not_repeated(tmp_path, monkeypatch):
+    asked, epochs = Asked([CELL], (1,), 10), []
+    make_field, calls = _ablation.make_field, []
+
+    with monkeypatch.context() as patch:
+
+        def last(*arguments):
+            calls.append(1)
+            patch.setattr(_runner.time, "monotonic", lambda: 10**9)  # the time is over
+            return make_field(*arguments)
+
+        patch.setattr(_ablation, "make_field", last)
+        assert run_missing(tmp_path, asked, 600, "cpu").finished == 0 and len(calls) == 1
+    follow = lambda job, row: epochs.append(row["epoch"]) if row is not None else None  # noqa: E731
+    assert run_missing(tmp_path, asked, 600, "cpu", follow).finished == 1
+    assert set(epochs) <= {10.0}  # from the checkpoint at its end

@@ -9,12 +9,14 @@ from accord.experiments.reproduction._cells import (
     ABLATED_ENCODERS,
     ABLATION,
     OVERLAP,
+    SEARCH,
     TRAINING,
     Cell,
     Source,
 )
 from accord.experiments.reproduction._recipes import cell_recipe
 from accord.experiments.reproduction._results import Results
+from accord.experiments.reproduction._search import DRAWS, JUDGED, best_draws, drawn_recipe
 from accord.experiments.reproduction.report._claims import compare, holm
 from accord.methods import SPNRecipe, preset_recipe
 
@@ -125,6 +127,27 @@ def fair_rows(results: Results) -> tuple[list[str], list[list[str]]]:
                 row.append("")
         rows.append(row)
     return ["preset", "data", "node / edge network", "seeds", *FAIR_MEASURES.values()], rows
+
+
+def search_rows(results: Results) -> tuple[list[str], list[list[str]]]:
+    """The fair search: draws that are there, and the best draw's graph accuracy of seeds that did not choose it."""
+    head = ["data", "encoder", "method", "draws", "features of the best", "validation, seed 1", "test", "test seeds"]
+    groups: Counter[tuple[str, str, str]] = Counter()
+    for cell, seeds in results.by_cell.items():
+        if cell.experiment == SEARCH and any(not r.shortened for r in seeds.get(JUDGED, ())):
+            groups[cell.data, cell.encoder, cell.method] += 1
+    best = best_draws(record for seeds in results.by_cell.values() for mine in seeds.values() for record in mine)
+    rows = []
+    for (data, encoder, method), count in sorted(groups.items()):
+        row = [data, encoder, method, f"{count} of {DRAWS}"]
+        winner = best.get((data, method, encoder))
+        if winner is not None:
+            chosen, test = (results.summary(Source(winner, way, "graph")) for way in ("val", "test"))
+            assert chosen is not None
+            row += [drawn_recipe(winner)[1], percent(chosen.values[JUDGED])]
+            row += ["", "0"] if test is None else [percent(test.mean), str(len(test.values))]
+        rows.append(row + [""] * (len(head) - len(row)))
+    return head, rows
 
 
 def _backbones(cell: Cell) -> str:

@@ -65,5 +65,7 @@ ABLATION = (
 FAIR = (
     "Ego networks overlap, so test graphs hold nodes whose labels were seen in training or used in selection. Below: "
     "how much, and what the SPN gains over its GNN (points of graph or node accuracy) on all test graphs and on what "
-    "no training graph has shown. * is p < 0.05, paired over seeds, after Holm's correction over the column."
+    "no training graph has shown. * is p < 0.05, paired over seeds, after Holm's correction over the column.",
+    "The search draws recipes for SPN, CRF and GMNN from one space, the same draws for each, features included. One "
+    "seed chooses on validation graphs; only other seeds of the best draw are tested. All draws are in the store.",
 )

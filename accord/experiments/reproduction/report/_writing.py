@@ -9,11 +9,17 @@ from accord._files import write_bytes, write_text
 from accord.drawing import DARK, LIGHT, page
 from accord.experiments._paper import RESULT_TABLES, paper_numbers
 from accord.experiments._results import markdown_table
-from accord.experiments.reproduction._plan import Asked, all_targets, missing_tasks, task_seconds, tier
+from accord.experiments.reproduction._plan import Asked, all_targets, current_records, missing_tasks, task_seconds, tier
 from accord.experiments.reproduction._results import Results
 from accord.experiments.reproduction.report._claims import CLAIMS, UNKNOWN, judge
 from accord.experiments.reproduction.report._figures import Picture, pictures
-from accord.experiments.reproduction.report._summaries import ablation_rows, fair_rows, overlap_rows, provenance_rows
+from accord.experiments.reproduction.report._summaries import (
+    ablation_rows,
+    fair_rows,
+    overlap_rows,
+    provenance_rows,
+    search_rows,
+)
 from accord.experiments.reproduction.report._tables import (
     FAR,
     GIVEN,
@@ -134,13 +140,14 @@ def _ablation(results: Results, drawn: tuple[Picture, ...]) -> Part:
 
 
 def _fair(results: Results) -> Part:
-    tables = [(*table, (), False) for table in (overlap_rows(results), fair_rows(results)) if table[1]]
-    return Part("fair", "Fair play: overlap, unseen nodes, significance", (FAIR,), tuple(tables))
+    found = (overlap_rows(results), fair_rows(results), search_rows(results))
+    tables = [(*table, (), False) for table in found if table[1]]
+    return Part("fair", "Fair play: overlap, unseen nodes, significance, search", FAIR, tuple(tables))
 
 
 def _rest(results: Results) -> Part:
     """What is not measured, with the GPU time that it needs, and where records come from."""
-    todo = missing_tasks(Asked(all_targets()["all"]), results.records, "cuda")
+    todo = missing_tasks(Asked(all_targets()["all"]), current_records(results.records, results.contexts), "cuda")
     rows = []
     for number, title in TIERS.items():
         mine = [task for task in todo if tier(task.cell) == number]

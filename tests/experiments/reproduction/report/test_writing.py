@@ -9,7 +9,9 @@ from accord.experiments.reproduction import Cell, Context, Record, Results, Stor
 from accord.experiments.reproduction._ablation import NORMALISERS, SEMIRINGS, SHARPNESS
 from accord.experiments.reproduction._cells import Source
 from accord.experiments.reproduction._plan import cell_code
+from accord.experiments.reproduction._search import DRAWS
 from accord.experiments.reproduction.report import closeness, filled, markdown_report, report_parts, table_lines
+from accord.experiments.reproduction.report._summaries import search_rows
 
 ROOT = Path(__file__).parents[4]
 STORE = ROOT / "results" / "reproduction" / "records.jsonl"
@@ -55,6 +57,15 @@ def test_ours_stand_beside_the_papers_with_seeds_and_marks(results):
     node = table_lines(results, 12)[1]
     spn = next(number for number, line in enumerate(node) if line.title == "SPN-GAT")
     assert node[spn + 1].cells[0] == "70.00 ± 0.00 (2) ▼"  # the paper has 83.13 ± 0.48
+
+
+def test_the_best_draw_is_shown_with_seeds_that_did_not_choose_it():
+    cells = [Cell("search", "cora*", "crf", "gcn", "accord", f"draw {number}") for number in range(DRAWS)]
+    mine = [record(c, metrics={"val": {"graph": 0.01 * n, "node": 0.5}}) for n, c in enumerate(cells)]
+    tested = [record(cells[-1], s, metrics={"val": {"graph": 0.9}, "test": {"graph": 0.6}}) for s in (2, 3)]
+    assert search_rows(Results(mine[:-1], {}))[1] == [["cora*", "gcn", "crf", f"{DRAWS - 1} of {DRAWS}", *[""] * 4]]
+    (row,) = search_rows(Results([*mine, *tested], {}))[1]
+    assert row[3:4] + row[5:] == [f"{DRAWS} of {DRAWS}", f"{DRAWS - 1}.0", "60.0", "2"]
 
 
 def test_filled_numbers_are_counted(results):

@@ -22,7 +22,7 @@ from accord.errors import InputTypeError, OptionError
 def test_the_tables_list_every_kind_once():
     graphs = {"gcn", "sage", "gat", "unet", "gcnii", "mlp", "linear"}
     assert set(ENCODERS) == graphs | {"bilstm", "bigru", "convolution", "transformer"}
-    assert set(SCORERS) == {"linear", "bilinear", "agreement", "transition"}
+    assert set(SCORERS) == {"linear", "bilinear", "full-bilinear", "agreement", "transition"}
     assert all(spec.kind == name for table in (ENCODERS, SCORERS) for name, spec in table.items())
 
 

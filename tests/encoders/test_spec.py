@@ -36,7 +36,7 @@ def test_impossible_options_are_refused(make):
 def test_configurations_name_the_kind_and_every_option_in_order():
     assert list(GAT(heads=(2, 3)).to_config().items())[:3] == [("kind", "gat"), ("hidden", 256), ("heads", [2, 3])]
     assert LinearScorer(4).to_config() == {"kind": "linear", "hidden": 4, "dropout": 0.0, "symmetric": True}
-    shared = ["dropout", "input_dropout", "normalisation", "skip", "activation"]
+    shared = ["dropout", "input_dropout", "normalisation", "skip", "activation", "last_dropout"]
     for spec in (GCN(), GraphSAGE(), MLP()):
         assert list(spec.to_config()) == ["kind", "hidden", "layers", *shared]
     for spec in (GAT(), GCN(), GCNII(), GraphUNet(), LinearScorer()):
@@ -54,4 +54,4 @@ def test_a_kind_belongs_to_its_own_base():
 def test_every_option_with_a_range_is_checked():
     specs = (GAT, GCN, GCNII, GraphUNet, LinearScorer)
     names = {field.name for spec in specs for field in fields(spec)}
-    assert names - set(CHECKS) == {"pool_ratios", "shared_weights", "skip", "symmetric"}
+    assert names - set(CHECKS) == {"head", "normalise_skip", "pool_batch", "pool_ratios", "shared_weights", "skip", "symmetric"}

@@ -54,4 +54,12 @@ def test_a_kind_belongs_to_its_own_base():
 def test_every_option_with_a_range_is_checked():
     specs = (GAT, GCN, GCNII, GraphUNet, LinearScorer)
     names = {field.name for spec in specs for field in fields(spec)}
-    assert names - set(CHECKS) == {"head", "normalise_skip", "pool_batch", "pool_ratios", "shared_weights", "skip", "symmetric"}
+    assert names - set(CHECKS) == {
+        "head",
+        "normalise_skip",
+        "pool_batch",
+        "pool_ratios",
+        "shared_weights",
+        "skip",
+        "symmetric",
+    }

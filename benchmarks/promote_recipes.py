@@ -18,7 +18,7 @@ from accord.encoders import encoder_spec
 from accord.methods import preset_features, recipe_to_config
 from accord.tuning import read_recipe
 
-TABLE = Path(__file__).parent.parent / "accord" / "methods" / "accord_benchmarks.json"
+TABLE = Path(__file__).parent.parent / "accord" / "methods" / "presets" / "accord_benchmarks.json"
 KEPT = ("encoder", "node", "edge_encoder", "edge", "scorer")
 
 

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from accord._files import write_text
 from accord.encoders import Identity, LinearScorer, TransitionScorer
-from accord.estimator._sequences import find_transitions, fit_words
+from accord.estimator.sequences import find_transitions, fit_words
 from accord.evaluation import entity_scores, graph_accuracy, node_accuracy
 from accord.experiments import provenance
 from accord.experiments._results import markdown_table

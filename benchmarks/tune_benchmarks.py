@@ -7,7 +7,8 @@ Each benchmark and encoder is searched by a process of its own, as `accord tune 
 --trials 80 --search-only` does; only the packages of the core are needed. `out` receives:
 
 - summary.md: the validation score of the preset's recipe and of the best one that was found,
-- table.json: the preset's table with every recipe that is better (accord/methods/accord_benchmarks.json has its form),
+- table.json: the preset's table with every recipe that is better, in the form of
+  accord/methods/presets/accord_benchmarks.json,
 - runs/: the searches; the same command continues those that were stopped.
 
 Test labels are never read. Scores of the best of many trials are too high; judge a new table on fresh seeds.

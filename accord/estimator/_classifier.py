@@ -30,12 +30,12 @@ from accord.estimator._inputs import Known, read_training
 from accord.estimator._labelling import Labelling
 from accord.estimator._saving import write_model
 from accord.estimator._search import search_settings
-from accord.estimator._sequences import WORDS, check_sequence_options, fit_inputs, reads_words
 from accord.estimator._start import check_start, keep_seen_states, starting_weights
 from accord.estimator._stored import config_of, load_model, tensors_of
 from accord.estimator._trust import warn_of_majority
 from accord.estimator._unlabelled import learn_from, read_unlabelled
 from accord.estimator._weights import ClassWeight, check_class_weight, state_weights
+from accord.estimator.sequences import WORDS, check_sequence_options, fit_inputs, reads_words
 from accord.evaluation import check_level
 from accord.graphs import WordOptions, training_nodes
 from accord.learning import RefinementOptions, Replicas, Report, TrainingRun

@@ -9,7 +9,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.errors import ConvergenceWarning, DepartureWarning, GraphError, OptionError
-from accord.estimator._chains import BestLabellings, best_labellings, span_probability
 from accord.estimator._checks import check_graph, check_truth
 from accord.estimator._diagnosis import diagnose_batch
 from accord.estimator._explanation import Explanation, explain_node
@@ -18,6 +17,7 @@ from accord.estimator._sweeps import Sweep, sweeps_of
 from accord.estimator._thresholds import Thresholds, check_thresholds, labels_by_threshold
 from accord.estimator._trust import check_precision, trusted_labels
 from accord.estimator.knowledge import Knowledge, Places, States
+from accord.estimator.sequences import BestLabellings, best_labellings, span_probability
 from accord.evaluation import (
     NODE,
     Answers,

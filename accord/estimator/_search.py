@@ -16,8 +16,8 @@ from accord.estimator._automatic import (
     with_direction,
     with_networks,
 )
-from accord.estimator._sequences import WORDS
 from accord.estimator._weights import state_weights
+from accord.estimator.sequences import WORDS
 from accord.graphs import common_treatment
 from accord.learning.training import usual_torch
 from accord.tuning import Portfolio, Problem, SearchBudget, SearchResult, search, space_for

@@ -7,7 +7,6 @@ from accord.methods._gmnn import GMNN
 from accord.methods._gnn import GNN
 from accord.methods._model import Answer, FieldChange, FieldModel, Method, Shape
 from accord.methods._networks import PairModel, flat_field
-from accord.methods._presets import DENSE_GRID, preset_features, preset_recipe
 from accord.methods._proxy import ProxyModel
 from accord.methods._recipe import (
     CRFRecipe,
@@ -23,6 +22,7 @@ from accord.methods._registry import METHODS
 from accord.methods._smoothing import SmoothedGNN
 from accord.methods._spn import StructuredProxyNetwork
 from accord.methods._triangles import TriangleModel, check_order
+from accord.methods.presets import DENSE_GRID, preset_features, preset_recipe
 
 __all__ = [
     "CRF",

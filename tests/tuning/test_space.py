@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from accord.methods import preset_recipe
-from accord.methods._presets import _tuned_recipes
+from accord.methods.presets._choice import _tuned_recipes
 from accord.tuning import space_for
 from accord.tuning._space import draw_encoder, draw_options, draw_scorer
 

@@ -3,8 +3,8 @@
 `accord` (default, in this file): regularised networks, combination chosen on validation data. Values tuned on a
 benchmark's validation data are stored under its name; benchmark `None` is for other data.
 
-`paper`: the paper's letter (`_presets_paper.py`). `authors`: what the authors' code does where it differs
-(`_presets_authors.py`).
+`paper`: the paper's letter (`_paper.py`). `authors`: what the authors' code does where it differs
+(`_authors.py`).
 """
 
 import json
@@ -32,10 +32,10 @@ from accord.encoders import (
 from accord.errors import OptionError
 from accord.learning import CombinationGrid, GameOptions, PartOptions, RefinementOptions
 from accord.methods._config import recipe_from_config, recipe_to_config
-from accord.methods._presets_authors import AUTHORS_REFINEMENT, authors_method, authors_recipe
-from accord.methods._presets_paper import BY_SCORE, PAPER_REFINEMENT, paper_method, paper_recipe
 from accord.methods._recipe import CRFRecipe, Recipe, SPNRecipe
 from accord.methods._registry import find_method
+from accord.methods.presets._authors import AUTHORS_REFINEMENT, authors_method, authors_recipe
+from accord.methods.presets._paper import BY_SCORE, PAPER_REFINEMENT, paper_method, paper_recipe
 
 OTHER_BENCHMARKS = ("digits",)  # sets that presets know and `accord.datasets.load_benchmark` does not read
 
@@ -182,7 +182,7 @@ def _accord(encoder: str | EncoderSpec, benchmark: str | None) -> SPNRecipe:
 
 @cache
 def _tuned_recipes() -> dict[str, dict[str, dict[str, Any]]]:
-    text = resources.files("accord.methods").joinpath(ACCORD_BENCHMARKS).read_text()
+    text = resources.files("accord.methods.presets").joinpath(ACCORD_BENCHMARKS).read_text()
     table: dict[str, dict[str, dict[str, Any]]] = json.loads(text)
     return table
 

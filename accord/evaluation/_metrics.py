@@ -39,11 +39,16 @@ def edge_accuracy(tables: Tensor, truth: Tensor, topology: Topology) -> Tensor:
         truth: [*replicas, nodes].
         topology: the graphs.
     """
+    right, known = _right_pairs(tables, truth, topology)
+    return right.sum(-1).double() / known.sum(-1)
+
+
+def _right_pairs(tables: Tensor, truth: Tensor, topology: Topology) -> tuple[Tensor, Tensor]:
+    """Edges whose most likely pair of states is right, and edges whose two true labels are known [*replicas, edges]."""
     source, target = topology.edge_index
     known = (truth[..., source] >= 0) & (truth[..., target] >= 0)
     pair = truth[..., source] * tables.shape[-1] + truth[..., target]
-    right = (tables.flatten(-2).argmax(-1) == pair) & known
-    return right.sum(-1).double() / known.sum(-1)
+    return (tables.flatten(-2).argmax(-1) == pair) & known, known
 
 
 def graph_edge_accuracy(tables: Tensor, truth: Tensor, topology: Topology) -> Tensor:
@@ -54,12 +59,10 @@ def graph_edge_accuracy(tables: Tensor, truth: Tensor, topology: Topology) -> Te
         truth: [*replicas, nodes].
         topology: the graphs.
     """
-    source, target = topology.edge_index
-    known = (truth[..., source] >= 0) & (truth[..., target] >= 0)
-    pair = truth[..., source] * tables.shape[-1] + truth[..., target]
-    wrong = (tables.flatten(-2).argmax(-1) != pair) & known
-    known = known.expand_as(wrong)
-    graph = topology.graph[source].expand(*known.shape[:-1], -1)
+    right, known = _right_pairs(tables, truth, topology)
+    known = known.expand_as(right)
+    wrong = known & ~right
+    graph = topology.graph[topology.edge_index[0]].expand(*known.shape[:-1], -1)
     counts = torch.zeros(2, *known.shape[:-1], topology.num_graphs, dtype=torch.long, device=tables.device)
     edges = counts[0].scatter_add(-1, graph, known.long())
     mistakes = counts[1].scatter_add(-1, graph, wrong.long())

@@ -7,6 +7,7 @@ equal scores the likelihood decides, then the fewer changes. A field that fits o
 where new graphs may be denser, candidates that would do harm there are left out.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -77,23 +78,9 @@ def choose_carefully(
     axes = _axes(grid)
     replicas = node.shape[0]
     tried: list[list[Point]] = [[(), *_coarse(axes)] for _ in range(replicas)]
-    solved = search.solve(_rows(axes, grid, tried, node))
-    for _ in range(ROUNDS):
-        best = (1 + solved.rank[1:].argmax(0)).tolist()  # of the combinations: the first is the node network alone
-        fresh = [
-            [point for point in _neighbours(axes, points[place]) if point not in points]
-            for points, place in zip(tried, best, strict=True)
-        ]
-        most = max(map(len, fresh))
-        if not most:
-            break
-        # Replicas with fewer neighbours repeat their best candidate, so that all are solved together.
-        padded = [
-            new + [points[place]] * (most - len(new)) for new, points, place in zip(fresh, tried, best, strict=True)
-        ]
-        for points, new in zip(tried, padded, strict=True):
-            points += new
-        solved = solved.and_more(search.solve(_rows(axes, grid, padded, node)))
+    solved = search.explore(
+        tried, lambda point: _neighbours(axes, point), lambda points: _rows(axes, grid, points, node)
+    )
     if denser > 1:
         search.leave_out_harmful(solved, denser)
     winner = torch.tensor([search.pick(solved, replica) for replica in range(replicas)], device=node.device)
@@ -123,6 +110,38 @@ class _Search:
         nodes = self._per_graph(known) if self.by_graph else known
         by_level = (nodes > 0).double() if self.by_graph and level == "graph" else nodes
         self.weight = torch.stack([by_level, nodes])  # [2, R, units]
+
+    def explore(
+        self,
+        tried: list[list[Point]],
+        near: Callable[[Point], list[Point]],
+        rows: Callable[[list[list[Point]]], Tensor],
+    ) -> _Solved:
+        """Solve the points that are given for each replica, then the neighbours of the best ones, round by round.
+
+        Args:
+            tried: points of each replica; the first is what a candidate has to beat. Further ones are added.
+            near: points one step away.
+            rows: candidates [candidates, R, numbers] of points.
+        """
+        solved = self.solve(rows(tried))
+        for _ in range(ROUNDS):
+            best = (1 + solved.rank[1:].argmax(0)).tolist()  # of the candidates: the first point is none
+            fresh = [
+                [point for point in near(points[place]) if point not in points]
+                for points, place in zip(tried, best, strict=True)
+            ]
+            most = max(map(len, fresh))
+            if not most:
+                break
+            # Replicas with fewer neighbours repeat their best candidate, so that all are solved together.
+            padded = [
+                new + [points[place]] * (most - len(new)) for new, points, place in zip(fresh, tried, best, strict=True)
+            ]
+            for points, new in zip(tried, padded, strict=True):
+                points += new
+            solved = solved.and_more(self.solve(rows(padded)))
+        return solved
 
     def solve(self, rows: Tensor) -> _Solved:
         """Solve candidates [candidates, R, numbers], as many at once as fit into memory."""

@@ -14,13 +14,12 @@ from accord.errors import OptionError
 from accord.evaluation import level_score, needs_probabilities
 from accord.graphs import Topology
 from accord.learning.objectives import rank
-from accord.learning.selection._careful import ROUNDS, TIED, _Search, _Solved
+from accord.learning.selection._careful import TIED, Point, _Search, _Solved
 from accord.learning.selection._combination import FieldChoice
 from accord.learning.selection._grid import chunk_bytes
 from accord.learning.selection._triangle_choice import TriangleChoice
 
 CHOSEN = ("triangle_sharpness", "triangle_weight", "triangle_share", "triangle_node_weight", "triangle_edge_weight")
-Point = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,22 +82,7 @@ def choose_triangles(
     axes, replicas = grid.axes, node.shape[0]
     middle = tuple(_nearest(axis, 1.0) for axis in axes)
     tried: list[list[Point]] = [[(), *_coarse(axes, middle)] for _ in range(replicas)]
-    solved = search.solve(_rows(axes, tried, node))
-    for _ in range(ROUNDS):
-        best = (1 + solved.rank[1:].argmax(0)).tolist()
-        fresh = [
-            [point for point in _neighbours(axes, points[place]) if point not in points]
-            for points, place in zip(tried, best, strict=True)
-        ]
-        most = max(map(len, fresh))
-        if not most:
-            break
-        padded = [
-            new + [points[place]] * (most - len(new)) for new, points, place in zip(fresh, tried, best, strict=True)
-        ]
-        for points, new in zip(tried, padded, strict=True):
-            points += new
-        solved = solved.and_more(search.solve(_rows(axes, padded, node)))
+    solved = search.explore(tried, lambda point: _neighbours(axes, point), lambda points: _rows(axes, points, node))
     winner = torch.tensor([search.pick(solved, replica) for replica in range(replicas)], device=node.device)
     chosen = search.choice(solved.rows[winner, torch.arange(replicas)])
     score = solved.score.gather(0, winner[None])[0].to(node.dtype)

@@ -1,7 +1,7 @@
 """From a fitted `NodeClassifier` to what is saved of it, and back."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from accord.errors import AccordError, InputError
 from accord.estimator._saving import WEIGHTS, read_model
 from accord.estimator._weights import plain_weights
 from accord.graphs import Columns, EdgeColumns, FeatureTreatment, GraphColumns
-from accord.graphs.sequences import Vocabulary
+from accord.graphs.sequences import Vocabulary, WordOptions
 from accord.learning import Replicas
 from accord.learning.training import check_tensors, usual_torch
 from accord.methods import Shape, SPNRecipe, recipe_from_config, recipe_to_config
@@ -45,7 +45,19 @@ def config_of(model: "NodeClassifier") -> dict[str, Any]:
         "class_weight": plain_weights(model.class_weight, model.shape_.num_states, model.label_names_),
         "fallback": model.fallback,
         "unlabelled": model.unlabelled_,
+        **_sequence_options(model),
     }
+
+
+def _sequence_options(model: "NodeClassifier") -> dict[str, Any]:
+    """Options of sequences that differ from their defaults, so that files of other models stay the same."""
+    found: dict[str, Any] = {}
+    if model.words is not None:
+        vectors = model.words.vectors
+        found["words"] = asdict(model.words) | {"vectors": None if vectors is None else str(vectors)}
+    if model.scheme != "auto":
+        found["scheme"] = model.scheme
+    return found
 
 
 def tensors_of(model: "NodeClassifier") -> dict[str, Tensor]:
@@ -81,6 +93,8 @@ def load_model(kind: type["NodeClassifier"], folder: Path, accelerator: str) -> 
             refit=config.get("refit", False),
             class_weight=config.get("class_weight"),
             fallback=config.get("fallback", False),
+            words=None if config.get("words") is None else WordOptions(**config["words"]),
+            scheme=config.get("scheme", "auto"),
             order=3 if isinstance(recipe, SPNRecipe) and recipe.triangles is not None else 2,
         )
         with usual_torch():

@@ -191,7 +191,7 @@ def _around(model: ProxyModel, recipe: SPNRecipe, shape: Shape, replicas: Replic
     networks.triangle.to(model.device)
     extended = TriangleModel(networks, model.chosen, model.damping)
     extended.ensemble, extended.kept, extended.validated = model.ensemble, dict(model.kept), model.validated
-    extended.history = list(model.history)
+    extended.history, extended.transitions = list(model.history), model.transitions
     return extended
 
 

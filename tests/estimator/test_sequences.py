@@ -103,6 +103,7 @@ def test_a_saved_model_keeps_its_words_and_its_scheme(tmp_path, crf):
     again = NodeClassifier.load(tmp_path)
     assert again.treatment_.vocabulary == crf.treatment_.vocabulary
     assert again.recipe_.transitions == crf.recipe_.transitions
+    assert again.words == SMALL and again.scheme == "auto"
     unknown = Data(tokens=["Zoë", "hill", "\n"])
     for graph in (*TEST, unknown):
         assert torch.equal(again.predict(graph), crf.predict(graph))
@@ -114,6 +115,11 @@ def test_training_goes_on_from_a_model(spn):
     more = model("spn", max_epochs=1, refine=True).fit(TRAIN, VAL, start=spn)
     assert more.treatment_ is spn.treatment_ and more.recipe_.transitions == spn.recipe_.transitions
     assert more.score(VAL) >= spn.score(VAL)
+    broken = [*TRAIN, Data(tokens=["a", "hill"], y=torch.tensor([2, 1]))]
+    assert model("spn", max_epochs=1).fit(broken, VAL, start=spn).recipe_.transitions is None
+    assert model("spn", max_epochs=1, scheme=None).fit(TRAIN, VAL, start=spn).recipe_.transitions is None
+    with pytest.raises(GraphError, match="which the BIO scheme rules out"):
+        model("spn", max_epochs=1, scheme="bio").fit(broken, VAL, start=spn)
 
 
 def test_word_vectors_start_the_words(tmp_path):
@@ -174,5 +180,7 @@ def test_bad_calls_say_what_to_do(spn):
         spn.predict(Data(x=torch.zeros(2, 0), edge_index=path_edges(2)))
     with pytest.raises(GraphError, match="not a sequence"):
         spn.predict(Data(tokens=["a", "b", "c"], edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]])))
+    with pytest.raises(InputTypeError, match="labels is the text 'B-person'"):
+        spn.span_probability(Data(tokens=["a", "b"]), 0, "B-person")
     with pytest.raises(OptionError, match="nodes 0 to 1"):
         spn.span_probability(Data(tokens=["a", "b"]), 1, ["O", "O"])

@@ -56,13 +56,17 @@ def raw_sentences(path: Path, label_column: int | None = None) -> list[RawGraph]
 def _blocks(path: Path, form: str | None) -> Iterator[list[Row]]:
     """Rows of each sentence."""
     rows: list[Row] = []
+    remarks: list[Row] = []  # lines before a sentence that start with "# "
     for number, line in enumerate(_lines(path), 1):
         if not line.strip():
             if rows:
                 yield rows
-            rows = []
+            rows, remarks = [], []
             continue
-        if line.startswith("#") and (form == ".conllu" or (line.startswith("# ") and "\t" not in line)):
+        if line.startswith("#") and form == ".conllu":
+            continue
+        if line.startswith("# ") and "\t" not in line and not rows:
+            remarks.append((number, line.split()))
             continue
         cells = line.split("\t") if form != ".conll" or "\t" in line else line.split()
         if cells[0] == DOCUMENT or (form == ".conllu" and not cells[0].isdecimal()):
@@ -71,6 +75,12 @@ def _blocks(path: Path, form: str | None) -> Iterator[list[Row]]:
             raise GraphError(
                 f"{path}, line {number}: has {len(cells)} columns, the line before {len(rows[-1][1])}. Give all words "
                 "of a sentence the same columns, and put an empty line after each sentence."
+            )
+        doubtful = next((one for one, remark in remarks if not rows and len(remark) == len(cells)), None)
+        if doubtful is not None:
+            raise GraphError(
+                f"{path}, line {doubtful}: may be a remark, or the word '#' and its label. Remove the remark, or "
+                "separate columns by tabs."
             )
         rows.append((number, cells))
     if rows:

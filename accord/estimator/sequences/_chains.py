@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from accord.errors import GraphError, InfeasibleError, OptionError
+from accord.errors import GraphError, InfeasibleError, InputTypeError, OptionError
 from accord.estimator._checks import check_graph
 from accord.estimator.knowledge import States
 from accord.field import PathChains, chains_of
@@ -41,6 +41,8 @@ def span_probability(model: "Labelling", graph: Data, first: int, labels: Sequen
     where = "span_probability"
     chains = _chains(model, graph, where)
     nodes = chains.layout.num_nodes
+    if isinstance(labels, str):
+        raise InputTypeError(f"NodeClassifier.{where}: labels is the text {labels[:40]!r}. Give a list of labels.")
     if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first or first + len(labels) > nodes:
         raise OptionError(
             f"NodeClassifier.{where}: the span starts at node {first!r} and has {len(labels)} labels, but the sequence "

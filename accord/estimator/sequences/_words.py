@@ -61,6 +61,7 @@ def fit_inputs(
     recipe, shape = model.recipe_, model.shape_
     if start is not None:
         recipe, treatment = _as_before(recipe, start.recipe_), start.treatment_
+        recipe = _with_scheme(model, recipe, [*train, *held_out])
     elif features == WORDS:
         treatment, recipe, shape = fit_words(train, recipe, model.words, shape)
         return treatment, _with_scheme(model, recipe, [*train, *held_out]), shape
@@ -78,14 +79,12 @@ def _with_scheme(model: "NodeClassifier", recipe: Recipe, graphs: list[Data]) ->
 
 
 def _as_before(recipe: Recipe, before: Recipe) -> Recipe:
-    """The recipe with the vocabulary and the transitions of another one."""
+    """The recipe with the vocabulary of another one."""
     changed: dict[str, Any] = {}
     for name in ENCODERS:
         own, other = getattr(recipe, name, None), getattr(before, name, None)
         if isinstance(own, SequenceSpec) and isinstance(other, SequenceSpec):
             changed[name] = replace(own, words=other.words)
-    if isinstance(recipe, PairRecipe) and isinstance(before, PairRecipe):
-        changed["transitions"] = before.transitions
     return replace(recipe, **changed)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from statistics import mean, stdev
 
 from accord.experiments.reproduction._cells import Cell, Source
@@ -92,10 +93,12 @@ def pool(records: Iterable[Record], num_labels: int) -> tuple[Metrics, bool] | N
     ranked = sorted(records, key=lambda r: (r.shortened, -r.epochs, r.recipe == IMPORTED, -_width(r)))
     if num_labels == 1:
         return ranked[0].metrics, ranked[0].shortened
-    for shortened in (False, True):
+    # Where the best blocks overlap so that labels are left over, the widest blocks come first.
+    orders = (ranked, sorted(ranked, key=lambda r: -_width(r)))
+    for shortened, order in product((False, True), orders):
         covered: set[int] = set()
         chosen: list[Record] = []
-        for record in (r for r in ranked if r.shortened == shortened and r.block is not None):
+        for record in (r for r in order if r.shortened == shortened and r.block is not None):
             assert record.block is not None
             labels = set(range(*record.block))
             if not labels & covered:

@@ -109,7 +109,8 @@ class Store:
 
 
 def _line(values: dict[str, Any]) -> bytes:
-    text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=dict)
+    plain = json.loads(json.dumps(values, default=dict))  # keys that are numbers become text, which sorts otherwise
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     return (json.dumps({CHECK: fingerprint([text])})[:-1] + "," + text[1:] + "\n").encode()
 
 

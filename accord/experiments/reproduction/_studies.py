@@ -146,7 +146,8 @@ def _convergence(task: Task, place: Place) -> Outcome:
     recipes = game_recipes(cell.preset, cell.encoder, cell.data, epochs, place.accelerator, rate)
     curves = {}
     for name, recipe in recipes.items():
-        run = TrainingRun(bench.train, bench.val, report=place.report)
+        folder = None if place.folder is None else place.folder / name
+        run = TrainingRun(bench.train, bench.val, folder, place.report)
         method = METHODS["crf" if isinstance(recipe, CRFRecipe) else "spn"](recipe, bench.level)
         model = method.fit(run, Shape(bench.num_features, bench.num_states), Replicas((seed,)))
         curves[name] = game_part(model.history)
@@ -194,6 +195,7 @@ def _run_time(task: Task, place: Place) -> Outcome:
                 recipe = replace(recipe, game=replace(recipe.game, backend="reference"))
             whole = []
             for count in (epochs, 2 * epochs):
+                place.check()
                 training = replace(recipe.training, max_epochs=count, evaluate_every=count)
                 one = replace(recipe, training=replace(training, accelerator=place.accelerator))
                 start = time.perf_counter()

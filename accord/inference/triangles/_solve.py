@@ -174,7 +174,10 @@ def _by_factors(field: TriangleField, semiring: Semiring, damping: float, max_sw
     sides = torch.where(triangles.turned[..., None, None], sides.mT, sides)
     edge = torch.zeros(*sides.shape[:-4], *field.edge.shape[-3:], dtype=sides.dtype, device=sides.device)
     # Of the triangles that share an edge the last one tells its belief; where messages converge they differ little.
-    edge[..., triangles.side.flatten(), :, :] = sides.flatten(-4, -3)
+    place = triangles.side.flatten()
+    last = place.new_full((field.num_edges,), -1).scatter_reduce(0, place, torch.arange(len(place)).to(place), "amax")
+    inside = (last >= 0).nonzero().flatten()
+    edge[..., inside, :, :] = sides.flatten(-4, -3).index_select(-3, last[inside])
     edge[..., alone, :, :] = pair
     told = beliefs.log_partition, beliefs.converged, beliefs.sweeps, beliefs.residual
     return SolvedBeliefs(beliefs.node, edge, *told, field, triangle)

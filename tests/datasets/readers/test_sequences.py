@@ -93,3 +93,12 @@ def test_other_faults(tmp_path):
         write_sentences([], tmp_path / "x.csv")
     with pytest.raises(GraphError, match="holds a tab"):
         write_sentences([(["a\tb"], ["O"])], tmp_path / "x.tsv")
+
+
+def test_the_word_that_starts_remarks_is_not_lost(tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_text("win O\n# O\n1 O\n")
+    assert read_sentences(path)[0].tokens == ["win", "#", "1"]
+    path.write_text("a O\n\n# O\nwin O\n")
+    with pytest.raises(GraphError, match=r"a\.conll, line 3: may be a remark, or the word '#'"):
+        read_sentences(path)

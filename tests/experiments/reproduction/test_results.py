@@ -10,6 +10,7 @@ from accord.experiments import read_result
 from accord.experiments.reproduction import Cell, Record, Results, import_results
 from accord.experiments.reproduction._cells import Source
 from accord.experiments.reproduction._plan import blocks, cell_code
+from accord.experiments.reproduction._results import pool
 
 ROOT = Path(__file__).parents[3]
 GCN = Cell("training", "cora*", "spn", "gcn", "authors")
@@ -84,3 +85,10 @@ def test_a_folder_without_results_is_refused(tmp_path):
     (tmp_path / "citation" / "x.json").write_text("{}")
     with pytest.raises(InputError, match=r"x.json: is no result"):
         import_results(tmp_path)
+
+
+def test_a_better_part_does_not_hide_the_whole():
+    counts = {"right": 1.0, "known": 2.0, "hits": 1.0, "marked": 1.0, "true": 1.0}
+    whole = record(PPI, 1, block=(0, 121), epochs=40, metrics={"spn": counts})
+    part = record(PPI, 1, block=(0, 8), epochs=50, metrics={"spn": counts})
+    assert pool([whole, part], 121) is not None

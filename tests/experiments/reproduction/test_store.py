@@ -32,6 +32,12 @@ def test_records_are_read_back_as_they_were(tmp_path):
     assert {"experiment", "data", "method", "encoder", "preset", "seed", "metrics", "seconds"} <= set(line)
 
 
+def test_numbers_as_keys_are_read_back(tmp_path):
+    store = Store(tmp_path / "records.jsonl")
+    store.append([record(details={2: 1.0, 10: 2.0})], [CONTEXT])
+    assert store.read()[0][0].details == {"2": 1.0, "10": 2.0}
+
+
 def test_the_same_record_counts_once(tmp_path):
     store = Store(tmp_path / "records.jsonl")
     assert store.append([record(), record(2)], [CONTEXT]) == 2

@@ -73,7 +73,10 @@ def judge(results: Results, claim: Claim, preset: str) -> Verdict:
         if pair[0] is None or pair[1] is None or pair[0].shortened or pair[1].shortened:
             continue
         gain, chance = compare(pair[0], pair[1])
-        shown = f"{pair[0].mean / pair[1].mean:.1f} times" if claim.times else f"{100 * gain:+.1f}"
+        shown = f"{100 * gain:+.1f}"
+        if claim.times:
+            gain = pair[0].mean / pair[1].mean - 1.0
+            shown = f"{1.0 + gain:.1f} times"
         gains.append((gain, f"{shown} ({comparison.name})"))
         chances.append(chance)
     if not gains:

@@ -22,7 +22,8 @@ HELP = (
 )
 DATA_HELP = (
     "A benchmark (see `accord data list`), `digits`, a folder with train/ and, optionally, val/ and test/, or a graph. "
-    "Graphs are .npz, .json, .graphml or .pt files, or folders with nodes.csv and edges.csv (see `accord data check`)."
+    "Graphs are .npz, .json, .graphml or .pt files, or folders with nodes.csv and edges.csv (see `accord data check`). "
+    "Sentences are .conll, .conllu or .tsv files, such as train.conll in a folder."
 )
 
 app = typer.Typer(

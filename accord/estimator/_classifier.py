@@ -185,6 +185,11 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         With training graphs, batches and epochs follow them. Encoders and direction that are "auto" are chosen by
         `fit`; `recipe_` then has the result.
         """
+        recipe = self._plain_recipe(reads_words(graphs, self.features))
+        return recipe if graphs is None else recipe_for(recipe, self.get_params(deep=False), graphs)
+
+    def _plain_recipe(self, words: bool) -> Recipe:
+        """The recipe for graphs with or without tokens."""
         if not isinstance(self.method, str) or self.method not in METHODS:
             raise OptionError(f"NodeClassifier: method {self.method!r} is unknown. Choose one of {sorted(METHODS)}.")
         if self.refine and self.method != "spn":
@@ -192,11 +197,6 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         check_order(self.order)
         if self.order == 3 and self.method != "spn":
             raise OptionError(f"NodeClassifier: method {self.method!r} has no order 3. Set order=2, or method='spn'.")
-        recipe = self._plain_recipe(reads_words(graphs, self.features))
-        return recipe if graphs is None else recipe_for(recipe, self.get_params(deep=False), graphs)
-
-    def _plain_recipe(self, words: bool) -> Recipe:
-        """The recipe for graphs with or without tokens."""
         check_level(self.level)
         check_parameters(self.get_params(deep=False))
         check_sequence_options(self.words, self.scheme)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from accord import NodeClassifier
 from accord.datasets import TriplesOptions, make_triples
@@ -171,6 +172,14 @@ def test_recipes_convert_to_json_and_back(bench):
         ({"order": 3, "refit": True}, "refit"),
     ],
 )
-def test_what_cannot_be_is_refused(parameters, words):
+def test_what_cannot_be_is_refused(bench, parameters, words):
     with pytest.raises(OptionError, match=words):
         NodeClassifier(**parameters).resolve_recipe()
+    with pytest.raises(OptionError, match=words):
+        NodeClassifier(**parameters).fit(bench.train, bench.val)
+
+
+def test_a_graph_without_nodes_has_no_labels(model, bench):
+    graph = bench.test[0]
+    empty = Data(x=graph.x[:0], edge_index=graph.edge_index[:, :0])
+    assert model.predict(empty).shape == (0,)

@@ -162,6 +162,12 @@ def test_what_is_known_counts_for_sentences_too(spn):
     assert set(told.messages) == {0, 2}
 
 
+def test_empty_sentences_take_part():
+    empty = Data(tokens=[], y=torch.zeros(0, dtype=torch.long))
+    fitted = model("spn", max_epochs=2).fit([*TRAIN[:8], *[empty] * 8], VAL)
+    assert fitted.predict(empty).shape == (0,)
+
+
 def test_bad_calls_say_what_to_do(spn):
     with pytest.raises(OptionError, match="the search does not know"):
         model(search=2).fit(TRAIN, VAL)
@@ -174,7 +180,7 @@ def test_bad_calls_say_what_to_do(spn):
     with pytest.raises(OptionError, match="scheme 'iob'"):
         NodeClassifier(scheme="iob").fit(TRAIN, VAL)
     broken = [*TRAIN, Data(tokens=["a", "hill"], y=torch.tensor([2, 1]))]
-    with pytest.raises(GraphError, match=r"graph 40 has the label 'I-person' at node 1 after 'O'"):
+    with pytest.raises(GraphError, match=r"2 nodes \(a hill \.\.\.\) has the label 'I-person' at node 1 after 'O'"):
         model(scheme="bio").fit(broken, VAL)
     with pytest.raises(GraphError, match="has no tokens"):
         spn.predict(Data(x=torch.zeros(2, 0), edge_index=path_edges(2)))

@@ -58,6 +58,9 @@ class Noise:
 
     def keep(self, rows: int, channels: int, p: float, layer: int) -> tuple[Tensor, float]:
         """Mask [rows, replicas, channels] with ones for kept elements, and the factor that preserves the mean."""
+        if rows == 0:  # torch gives empty tensors strides that cannot be viewed as other types
+            mask = torch.empty(0, self.num_replicas, channels, dtype=torch.uint8, device=self._key.device)
+            return mask, _threshold(p)[1]
         words = (channels + 1) // 2
         index = torch.arange(rows * words, dtype=torch.int32, device=self._key.device).view(rows, 1, words)
         first, second = self._keys(layer)

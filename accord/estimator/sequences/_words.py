@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 WORDS = "words"  # the treatment of features
 SCHEMES = ("auto", "bio")
 WORD_CHANNELS = 100  # of words without given vectors
+SHOWN_WORDS = 6  # of a sentence, in messages
 ENCODERS = ("encoder", "edge_encoder", "label_encoder")  # fields of recipes
 
 
@@ -174,7 +175,7 @@ def find_transitions(
     if names is None:
         raise OptionError("NodeClassifier: scheme 'bio' needs names of labels. Give label_names, such as O and B-x.")
     found = bio_transitions(names)
-    for number, graph in enumerate(graphs):
+    for graph in graphs:
         if graph.y is None or graph.y.dim() != 1:
             continue
         labels = graph.y.tolist()
@@ -184,7 +185,13 @@ def find_transitions(
         if place is not None:
             before = "the start" if place == 0 else repr(names[labels[place - 1]])
             raise GraphError(
-                f"NodeClassifier.fit: graph {number} has the label {names[labels[place]]!r} at node {place} after "
-                f"{before}, which the BIO scheme rules out. Correct it, or set scheme=None."
+                f"NodeClassifier.fit: a sequence of {len(labels)} nodes{_opening(graph)} has the label "
+                f"{names[labels[place]]!r} at node {place} after {before}, which the BIO scheme rules out. Correct "
+                "it, or set scheme=None."
             )
     return found
+
+
+def _opening(graph: Data) -> str:
+    """The first words of a sentence, by which it is found; its number changes where validation graphs are held out."""
+    return f" ({' '.join(graph.tokens[:SHOWN_WORDS])} ...)" if has_tokens(graph) else ""

@@ -108,6 +108,8 @@ def decode_triangles(field: TriangleField, damping: float = 0.5, max_sweeps: int
 
 
 def _decoded(field: TriangleField, node: Tensor) -> Tensor:
+    if not field.num_nodes:
+        return field.graph.new_zeros(*field.replicas, 0)
     labels = decode_factors(field, node.reshape(-1, *node.shape[-2:]))
     return labels.reshape(*field.replicas, field.num_nodes)
 

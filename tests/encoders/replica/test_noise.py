@@ -115,3 +115,9 @@ def mix_reference(x):
 def test_impossible_probabilities_are_refused(p):
     with pytest.raises(OptionError):
         Noise([1], 1).keep(2, 2, p, 0)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3])
+def test_no_nodes_have_an_empty_mask(channels):
+    keep, scale = Noise([0, 1], 2).keep(0, channels, 0.5, 1)
+    assert keep.shape == (0, 2, channels) and scale == 2.0

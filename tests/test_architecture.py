@@ -30,6 +30,7 @@ LAYERS = [
     "evaluation",
     "learning",
     "methods",
+    "distributed",
     "tuning",
     "estimator",
     "drawing",

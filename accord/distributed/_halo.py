@@ -55,7 +55,9 @@ class Halo:
         if not any(len(rows) for rows in self.send) and not self.num_ghosts:
             return _nothing
         staged = _stage(values, self.group)
-        requests, received, first = [], [], self.num_own
+        requests: list[dist.Work | None] = []
+        received: list[tuple[slice | None, Tensor]] = []
+        first = self.num_own
         for process, rows in enumerate(self.send):
             if len(rows):
                 parcel = values.index_select(0, rows.to(values.device)).to(staged).contiguous()

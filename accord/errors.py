@@ -8,6 +8,7 @@
     │   ├── OptionError                 a setting out of its range, or an unknown name
     │   └── TooLargeError               a call that needs more memory than is available
     ├── InputTypeError (TypeError)      an object of the wrong type
+    ├── WorkerError (RuntimeError)      a process that did part of the work died again and again
     └── DataNotFoundError (FileNotFoundError)   a file or folder that is not there
 
 `except ValueError` catches every bad value, and `except AccordError` every error of this list.
@@ -56,6 +57,10 @@ class TooLargeError(InputError):
 
 class InputTypeError(AccordError, TypeError):
     """An object is of the wrong type."""
+
+
+class WorkerError(AccordError, RuntimeError):
+    """A process that did part of the work died, and so did those that took its place."""
 
 
 class DataNotFoundError(AccordError, FileNotFoundError):

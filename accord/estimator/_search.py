@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from torch_geometric.data import Data
 
+from accord.distributed.engines import Engine
 from accord.errors import OptionError
 from accord.estimator._automatic import (
     edge_columns_for,
@@ -37,13 +38,14 @@ def find_settings(
     budget: SearchBudget | None = None,
     report: ReportTrial | None = None,
     fixed: Collection[str] = (),
+    engine: Engine | None = None,
 ) -> SearchResult:
     """Search the settings that a model would be fitted with, without the training of the winner.
 
     The arguments are those of `NodeClassifier.fit` and `search_settings`.
     """
     with usual_torch():
-        return search_settings(model, *model._read(graphs, validation), folder, budget, report, fixed)
+        return search_settings(model, *model._read(graphs, validation), folder, budget, report, fixed, engine)
 
 
 def search_settings(
@@ -54,6 +56,7 @@ def search_settings(
     budget: SearchBudget | None = None,
     report: ReportTrial | None = None,
     fixed: Collection[str] = (),
+    engine: Engine | None = None,
 ) -> SearchResult:
     """Search for the settings of a model whose data have been read: `recipe_` and `shape_` are set.
 
@@ -69,6 +72,7 @@ def search_settings(
         budget: None takes the model's `search` trials.
         report: called with every trial.
         fixed: parameters that stay as they are even if that is their default: "encoder", "edge_encoder".
+        engine: where trials run; None for this process.
     """
     defaults = {name: entry.default for name, entry in signature(type(model)).parameters.items()}
     encoder, edge_encoder = (
@@ -114,4 +118,4 @@ def search_settings(
     if budget is None:
         budget = SearchBudget(trials=model.search or 1, max_epochs=model.max_epochs)
     place = None if folder is None else folder / SEARCH_FOLDER
-    return search(problem, space, budget, model.seed, place, report)
+    return search(problem, space, budget, model.seed, place, report, engine)

@@ -4,8 +4,9 @@ The settings of an SPN's node network and of its edge network are searched apart
 Both must be trained on the same features and batches, so edge networks are tried on those of the best node networks.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -14,17 +15,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from accord.distributed.engines import Engine, LocalEngine, Shared
 from accord.graphs import fingerprint_graphs
 from accord.learning import CombinationGrid, Replicas, TrainingOptions
 from accord.methods import Recipe, SPNRecipe, recipe_from_config
 from accord.tuning._groups import Draws, Problem, context_of
 from accord.tuning._halving import Rank, successive_halving
-from accord.tuning._parts import TrainedPart, validation_batch
+from accord.tuning._parts import validation_batch
 from accord.tuning._plan import RUNGS, SEARCH_SHARE, SearchBudget, updates_per_epoch
 from accord.tuning._schedule import pace
 from accord.tuning._space import SearchSpace
 from accord.tuning._store import TrialStore
-from accord.tuning._trial import Group, Part, TrialResult, judge_pair, plain_recipe, run_trials, train_member
+from accord.tuning._trial import Group, Part, TrialResult, plain_recipe
+from accord.tuning._work import GroupTask, Network, PairTask, load_network, run_group, run_pair
 
 NODE_SHARE = 0.6  # of the trials; the rest are for edge networks
 # Shares of the time at which the phases end; what remains is for the training of the winner.
@@ -56,6 +59,7 @@ def search(
     seed: int = 0,
     folder: Path | None = None,
     report: ReportTrial | None = None,
+    engine: Engine | None = None,
 ) -> SearchResult:
     """Find settings that are good on validation graphs.
 
@@ -66,11 +70,13 @@ def search(
         seed: of the draws and of the trials.
         folder: where every finished trial is kept; a search that was stopped continues from there.
         report: called with every trial, as soon as it is finished or found in the folder.
+        engine: where trials run; None for this process. Which trials there are, and which wins, does not depend on it
+            unless the time ends the search. An engine of several machines needs a folder that all of them share.
     """
     if folder is None:
         with TemporaryDirectory(prefix="accord-search-") as place:
-            return search(problem, space, budget, seed, Path(place), report)
-    running = _Search(problem, space, budget, seed, folder, report)
+            return search(problem, space, budget, seed, Path(place), report, engine)
+    running = _Search(problem, space, budget, seed, folder, report, engine)
     if problem.separate:
         winner = running.search_pairs()
     else:
@@ -93,8 +99,11 @@ class _Search:
         seed: int,
         folder: Path,
         report: ReportTrial | None,
+        engine: Engine | None = None,
     ) -> None:
         self.problem, self.budget, self.report = problem, budget, report
+        self.engine = engine or LocalEngine()
+        self.shared = self.engine.share(problem)
         self.draws = Draws(problem, space, seed)
         self.seeds = budget.trial_seeds(seed)
         self.store = TrialStore(folder, _identity(self.draws, budget))
@@ -102,7 +111,7 @@ class _Search:
         self.last: dict[tuple[str, int], TrialResult] = {}  # the highest rung of each trial
         self.results: dict[tuple[str, int, int], TrialResult] = {}  # every rung, without what an earlier search left
         self.best_nodes: list[int] = []
-        self.node_scores: dict[int, Tensor] = {}  # by node trial
+        self.node_scores: dict[int, Shared[Tensor]] = {}  # by node trial
 
     # The two kinds of searches
 
@@ -129,8 +138,7 @@ class _Search:
         pairs.sort(key=lambda pair: nodes.index(pair[0]) + edges.index(pair[1]))
         # The first candidate is judged even if the time is over: the table shows what the search has gained.
         needed = [*pairs[:1], *(pair for pair in pairs if not pair[0] and pair[1] in first)]
-        found = [self._judge_pair(*pair, needed=pair in needed) for pair in dict.fromkeys([*needed, *pairs])]
-        return max((result for result in found if result is not None), key=lambda result: result.rank)
+        return self._judge_pairs(list(dict.fromkeys([*needed, *pairs])), needed)
 
     def winner_training(self, winner: TrialResult, training: TrainingOptions) -> TrainingOptions:
         """How long the winner trains: as `fit` does, or what the time allows, but not less than its trial."""
@@ -143,7 +151,7 @@ class _Search:
             training = replace(training, max_epochs=full)
         if self.budget.minutes is None or not self.budget.train_winner:
             return training
-        parts, remaining = [(winner.part, winner.number)], self.budget.deadline(1.0) - self.store.seconds
+        parts, remaining = [(winner.part, winner.number)], self.budget.deadline(1.0) - self.store.elapsed
         if winner.part == PAIR:
             parts = list(zip(("node", "edge"), divmod(winner.number, PAIR_STRIDE), strict=True))
             grid = CombinationGrid(**winner.recipe["grid"])
@@ -167,47 +175,74 @@ class _Search:
             # The first rung leaves time for the others, which take what remains.
             deadline = self.budget.deadline(end if rung else start + (end - start) * FIRST_RUNG_SHARE)
             found: dict[int, Rank] = {}
-            for group in dict.fromkeys(self.groups[part, number] for number in going):
-                mine = [number for number in group.numbers if number in going]
-                for result in self._run(group, mine, rung, deadline, forced=not rung and not found):
-                    found[result.number] = result.rank
-            return found
+            tasks = [
+                self._task(group, [number for number in group.numbers if number in going], rung)
+                for group in dict.fromkeys(self.groups[part, number] for number in going)
+            ]
+
+            def waiting() -> Iterator[GroupTask]:
+                begun = bool(rung)  # the first group of the first rung is trained in any case
+                for task in tasks:
+                    known = self._stored(task)
+                    if len(known) == len(task.numbers):
+                        for result in known.values():
+                            found[result.number] = self._keep(result).rank
+                    elif not begun or self.store.elapsed + self._expected(task) <= deadline:
+                        yield self._with_evidence(task)
+                    else:
+                        continue
+                    begun = True
+
+            for task, results, taken in self._map(run_group, waiting()):
+                for result in self._add(task, results, taken):
+                    found[result.number] = self._keep(result).rank
+            # In the order of the tasks, so that ties do not depend on which task was the first to finish.
+            return {number: found[number] for task in tasks for number in task.numbers if number in found}
 
         numbers = [number for group in groups for number in group.numbers]
         return successive_halving(numbers, len(RUNGS), evaluate, always=always)
 
-    def _run(self, group: Group, numbers: Sequence[int], rung: int, deadline: float, forced: bool) -> list[TrialResult]:
-        """Results of some trials of a group, from the store where they are there; none if the time is over."""
-        epochs, beside = self._epochs(group, rung), self._evidence(group)
-        asked = [_asked(group.part, n, rung, epochs, group.features, group.recipe(n), beside) for n in numbers]
-        known = {own.number: stored for own in asked if (stored := self.store.find(own)) is not None}
-        if len(known) < len(numbers):
-            if not forced and self.store.seconds + self._expected(group, numbers, rung) > deadline:
-                return []
-            folder = self._folder(group)
-            found = run_trials(
-                replace(self.problem.run(group.features, group.recipes[0]), folder=folder),
-                self.problem.shape_of(group.recipes[0]),
-                group,
-                self.problem.level,
-                self.seeds,
-                epochs,
-                rung,
-                # Without a checkpoint of the rung before, the whole group is trained again.
-                numbers if not rung or folder.is_dir() else None,
-                None if beside is None else self._node_scores(beside),
-            )
-            missing = [own for own in found if own.number in numbers and own.number not in known]
-            known |= {own.number: self.store.add(replace(own, evidence=beside)) for own in missing}
-        for number in numbers:
-            self._keep(known[number])
-        return [known[number] for number in numbers]
+    def _map(self, work: Callable[..., Any], tasks: Iterator[Any]) -> Iterator[tuple[Any, Any, float]]:
+        """Do tasks: each with its result, and the seconds that the search took since the result before."""
+        before = perf_counter()
+        for task, result in self.engine.map(partial(work, self.shared, self.seeds), tasks):
+            now = perf_counter()
+            yield task, result, now - before
+            before = now
+
+    def _task(self, group: Group, numbers: Sequence[int], rung: int) -> GroupTask:
+        beside = self._evidence(group)
+        return GroupTask(group, tuple(numbers), rung, self._epochs(group, rung), self._folder(group), beside)
+
+    def _with_evidence(self, task: GroupTask) -> GroupTask:
+        """The task with what its networks are judged beside."""
+        return task if task.beside is None else replace(task, evidence=self._node_scores(task.beside))
+
+    def _stored(self, task: GroupTask) -> dict[int, TrialResult]:
+        """Results of a task's trials that are in the store."""
+        group, found = task.group, {}
+        for number in task.numbers:
+            recipe = group.recipe(number)
+            asked = _asked(group.part, number, task.rung, task.epochs, group.features, recipe, task.beside)
+            stored = self.store.find(asked)
+            if stored is not None:
+                found[number] = stored
+        return found
+
+    def _add(self, task: GroupTask, results: Sequence[TrialResult], taken: float) -> list[TrialResult]:
+        """Store what is not stored yet, and return all results of a task's trials."""
+        known = self._stored(task)
+        missing = [own for own in results if own.number in task.numbers and own.number not in known]
+        for own in missing:
+            known[own.number] = self.store.add(replace(own, evidence=task.beside), taken / len(missing))
+        return [known[number] for number in task.numbers]
 
     def _epochs(self, group: Group, rung: int) -> int:
         return self.budget.epochs_of(rung, len(self.problem.train), group.recipes[0].training.batch_graphs)
 
-    def _expected(self, group: Group, numbers: Sequence[int], rung: int) -> float:
+    def _expected(self, task: GroupTask) -> float:
         """Seconds that trials will take: from their rung before, or from the other trials of the first rung."""
+        group, numbers, rung = task.group, task.numbers, task.rung
         if rung:
             past = [0, *(self._epochs(group, before) for before in range(rung + 1))]
             growth = (past[-1] - past[-2]) / max(past[-2] - past[-3], 1)
@@ -224,28 +259,43 @@ class _Search:
         same = (number for number in self.best_nodes if context_of(self.groups["node", number]) == context_of(group))
         return next(same)
 
-    def _node_scores(self, number: int) -> Tensor:
+    def _node_scores(self, number: int) -> Shared[Tensor]:
         """Scores [seeds x tasks, nodes, states] of the network of a node trial on the validation graphs."""
         if number not in self.node_scores:
-            trained = self._trained("node", number)
-            group = self.groups["node", number]
-            run = self.problem.run(group.features, group.recipes[0])
+            network = self._network("node", number)
+            trained = load_network(self.problem, self.seeds, network)
+            run = self.problem.run(network.group.features, network.group.recipes[0])
             replicas = Replicas(tuple(self.seeds), self.problem.shape.num_tasks)
             held_out, _ = validation_batch(run, replicas, next(trained.part.parameters()).device)
             with torch.no_grad():
-                self.node_scores[number] = trained.part(held_out)
+                self.node_scores[number] = self.engine.share(trained.part(held_out).cpu())
         return self.node_scores[number]
 
-    def _trained(self, part: str, number: int) -> TrainedPart:
-        """The network of a trial, from its group's checkpoint."""
-        group, problem = self.groups[part, number], self.problem
-        run = replace(problem.run(group.features, group.recipes[0]), folder=self._folder(group))
+    def _network(self, part: str, number: int) -> Network:
+        """The trained network of a trial."""
+        group = self.groups[part, number]
         epochs = max(own.epochs for (kind, n), own in self.last.items() if kind == part and n in group.numbers)
-        shape = problem.shape_of(group.recipes[0])
-        return train_member(run, shape, group, number, problem.level, self.seeds, epochs)
+        return Network(group, number, epochs, self._folder(group))
 
-    def _judge_pair(self, node: int, edge: int, needed: bool) -> TrialResult | None:
-        """The SPN of two trained networks; None if the time is over and it is not needed."""
+    def _judge_pairs(self, pairs: Sequence[tuple[int, int]], needed: Sequence[tuple[int, int]]) -> TrialResult:
+        """The best SPN of two trained networks; pairs that are not needed give way when the time is over."""
+        found: dict[int, TrialResult] = {}
+        tasks = [self._pair(*pair) for pair in pairs]
+
+        def waiting() -> Iterator[PairTask]:
+            for pair, task in zip(pairs, tasks, strict=True):
+                stored = self.store.find(task.asked)
+                if stored is not None:
+                    found[stored.number] = self._keep(stored)
+                elif pair in needed or self.store.elapsed <= self.budget.deadline(PAIRS_END):
+                    yield task
+
+        for _, result, taken in self._map(run_pair, waiting()):
+            found[result.number] = self._keep(self.store.add(result, taken))
+        ordered = (found[task.asked.number] for task in tasks if task.asked.number in found)
+        return max(ordered, key=lambda result: result.rank)
+
+    def _pair(self, node: int, edge: int) -> PairTask:
         ours = self.last["node", node], self.last["edge", edge]
         node_recipe, edge_recipe = (self.groups[own.part, own.number].recipe(own.number) for own in ours)
         assert isinstance(node_recipe, SPNRecipe) and isinstance(edge_recipe, SPNRecipe)
@@ -253,28 +303,18 @@ class _Search:
             node_recipe, edge_encoder=edge_recipe.edge_encoder, scorer=edge_recipe.scorer, edge=edge_recipe.edge
         )
         asked = _asked(PAIR, PAIR_STRIDE * node + edge, 0, ours[0].epochs, ours[0].features, recipe)
-        result = self.store.find(asked)
-        if result is None:
-            if not needed and self.store.seconds > self.budget.deadline(PAIRS_END):
-                return None
-            began, problem = perf_counter(), self.problem
-            parts = [self._trained(own.part, own.number) for own in ours]
-            run, shape = problem.run(asked.features, recipe), problem.shape_of(recipe)
-            coarse = replace(recipe, grid=coarse_grid(recipe.grid))
-            score, loss = judge_pair(coarse, parts[0], parts[1], run, shape, self.seeds, problem.level)
-            seconds = round(perf_counter() - began, 3)
-            result = self.store.add(replace(asked, score=score, loss=loss, seconds=seconds))
-        self._keep(result)
-        return result
+        coarse = replace(recipe, grid=coarse_grid(recipe.grid))
+        return PairTask(asked, coarse, self._network("node", node), self._network("edge", edge))
 
     def _folder(self, group: Group) -> Path:
-        return self.store.checkpoint_folder(f"{group.part}-{group.numbers[0]:03d}")
+        return self.store.checkpoint_folder(f"{group.part}-{group.numbers[0]:03d}").resolve()
 
-    def _keep(self, result: TrialResult) -> None:
+    def _keep(self, result: TrialResult) -> TrialResult:
         self.last[result.part, result.number] = result
         self.results[result.part, result.number, result.rung] = result
         if self.report is not None:
             self.report(result)
+        return result
 
 
 def coarse_grid(grid: CombinationGrid) -> CombinationGrid:

@@ -55,18 +55,23 @@ class TrialStore:
         same = all(getattr(stored, name) == getattr(wanted, name) for name in SAME)
         return stored if same else None
 
-    def add(self, result: TrialResult) -> TrialResult:
-        """Keep a result, on disk first."""
-        result = replace(result, at=round(self.seconds + result.seconds, 3))
+    def add(self, result: TrialResult, taken: float | None = None) -> TrialResult:
+        """Keep a result, on disk first.
+
+        Args:
+            result: of one trial.
+            taken: seconds that the search took for it, less than its own where trials run side by side; None for those.
+        """
+        result = replace(result, at=round(self.elapsed + (result.seconds if taken is None else taken), 3))
         name = f"{result.part}-{result.number:03d}-{result.rung}.json"
         write_json(self.folder / TRIALS / name, sealed(asdict(result)))
         self.results[result.part, result.number, result.rung] = result
         return result
 
     @property
-    def seconds(self) -> float:
-        """How long all trials took."""
-        return sum(result.seconds for result in self.results.values())
+    def elapsed(self) -> float:
+        """Seconds that the search took so far, without the time in which it was stopped."""
+        return max((result.at for result in self.results.values()), default=0.0)
 
     def checkpoint_folder(self, name: str) -> Path:
         """Where a group of trials keeps its checkpoint."""

@@ -30,7 +30,9 @@ def trial_rows(trials: Sequence[TrialResult]) -> list[dict[str, Any]]:
         if key not in last or result.rung > last[key].rung:
             last[key] = result
     order = list(TITLES)
-    ranked = sorted(last.values(), key=lambda own: (own.rung, own.rank), reverse=True)
+    # Ties by number: the order in which trials end depends on the engine.
+    ranked = sorted(last.values(), key=lambda own: own.number)
+    ranked.sort(key=lambda own: (own.rung, own.rank), reverse=True)
     ranked.sort(key=lambda own: order.index(own.part))
     return [
         {

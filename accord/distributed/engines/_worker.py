@@ -1,0 +1,83 @@
+"""What runs inside a Ray worker. A worker imports this module, and with it as much of Accord as its tasks need."""
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Generic
+
+import torch
+
+from accord.distributed.engines._interface import Report, Result, Shared, Task, Value
+
+OWN_WARNINGS = "accord.errors"  # the module of warnings that are passed on
+FETCHED = 8  # shared values that a process keeps
+_fetched: OrderedDict[bytes, Any] = OrderedDict()
+
+
+@dataclass(frozen=True, eq=False)
+class Stored(Shared[Value]):
+    """A value in Ray's object store."""
+
+    reference: Any
+
+    def get(self) -> Value:
+        """The value, fetched once by each process. What it computes and caches stays with the process."""
+        key = self.reference.binary()
+        if key not in _fetched:
+            _fetched[key] = import_module("ray").get(self.reference)
+            while len(_fetched) > FETCHED:
+                _fetched.popitem(last=False)
+        _fetched.move_to_end(key)
+        value: Value = _fetched[key]
+        return value
+
+
+@dataclass(frozen=True)
+class Done(Generic[Result]):
+    """What a task gave, and Accord's warnings, which the process of the engine shows."""
+
+    result: Result
+    warnings: list[tuple[type[Warning], str]]
+
+
+def do_task(work: Shared[Callable[[Task, Report], Result]], task: Task, threads: int) -> Done[Result]:
+    """Do one task, as a Ray task."""
+    torch.set_num_threads(threads)
+    return _with_warnings(lambda: work.get()(task, _ignore))
+
+
+class PreparedWorker(Generic[Task, Result]):
+    """Prepares once and does many tasks, as a Ray actor.
+
+    Args:
+        prepare: returns the work.
+        threads: of torch.
+    """
+
+    def __init__(self, prepare: Callable[[], Callable[[Task], Result]], threads: int) -> None:
+        self.prepare = prepare
+        self.work: Callable[[Task], Result] | None = None
+        torch.set_num_threads(threads)
+
+    def do(self, task: Task) -> Done[Result]:
+        """Do one task. The first one prepares: an error there is an error of a task, which Ray passes on as it is."""
+        return _with_warnings(lambda: self._do(task))
+
+    def _do(self, task: Task) -> Result:
+        if self.work is None:
+            self.work = self.prepare()
+        return self.work(task)
+
+
+def _with_warnings(call: Callable[[], Result]) -> Done[Result]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = call()
+    own = [(one.category, str(one.message)) for one in caught if one.category.__module__ == OWN_WARNINGS]
+    return Done(result, own)
+
+
+def _ignore(value: object) -> None:
+    """Report nothing: the process that would show it is another one."""

@@ -21,7 +21,7 @@ from accord.errors import InputError
 FINGERPRINT_DIGITS = 16  # 64 bits: two different contents share one by chance once in 10^19
 CHECKSUM = "sha256"  # key of a json file that holds the checksum of all its other keys
 LOCK_FILE = ".lock"
-LEFTOVER = re.compile(r"\.(.+\.(?:csv|fg|gz|html|json|MAP|MAR|md|npz|png|PR|safetensors|uai))\.([0-9]{1,10})")
+LEFTOVER = re.compile(r"\.(.+\.(?:csv|fg|gz|html|json|MAP|MAR|md|npz|parquet|png|PR|safetensors|uai))\.([0-9]{1,10})")
 RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID")  # set by launchers of several processes for one job
 CHUNK = 1 << 20  # bytes read at a time
 _locked = threading.local()  # folders that the current thread has locked

@@ -1,5 +1,6 @@
 """Readers and writers of users' graphs: arrays, tables, GraphML, saved PyG data, and data folders made of them."""
 
+from accord.datasets.readers._blocks import GraphBlock, graph_blocks, read_block
 from accord.datasets.readers._findings import ColumnUse, Findings
 from accord.datasets.readers._folder import FolderBenchmark, FolderCheck, check_folder, corpus_file, read_folder
 from accord.datasets.readers._graphs import (
@@ -10,6 +11,7 @@ from accord.datasets.readers._graphs import (
     read_graphs,
     read_sentences,
 )
+from accord.datasets.readers._parquet import write_graphs
 from accord.datasets.readers._sequences import sequence_suffix, write_sentences
 from accord.datasets.readers._writers import write_graph
 from accord.datasets.readers.tables import (
@@ -29,6 +31,7 @@ __all__ = [
     "Findings",
     "FolderBenchmark",
     "FolderCheck",
+    "GraphBlock",
     "ItemFile",
     "NodeTable",
     "TableMapping",
@@ -38,8 +41,10 @@ __all__ = [
     "find_mapping",
     "from_hetero",
     "from_networkx",
+    "graph_blocks",
     "graph_entries",
     "mapping_from",
+    "read_block",
     "read_folder",
     "read_graph",
     "read_graphs",
@@ -47,5 +52,6 @@ __all__ = [
     "read_sentences",
     "sequence_suffix",
     "write_graph",
+    "write_graphs",
     "write_sentences",
 ]

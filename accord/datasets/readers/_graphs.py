@@ -13,6 +13,7 @@ from accord.datasets.readers._arrays import read_npz
 from accord.datasets.readers._findings import Findings, Unreadable
 from accord.datasets.readers._json import read_json
 from accord.datasets.readers._networks import read_graphml, tables_of
+from accord.datasets.readers._parquet import is_graph_file, read_parquet_graphs
 from accord.datasets.readers._raw import RawGraph, find_label_names
 from accord.datasets.readers._saved import read_saved, saved_graph
 from accord.datasets.readers._sequences import raw_sentences, sequence_suffix
@@ -32,7 +33,7 @@ from accord.datasets.readers.tables import (
 from accord.errors import AccordError, DataNotFoundError, GraphError, InputTypeError
 from accord.graphs import EDGES, NODES, GraphColumns, align, common_columns
 
-FORMS = ".npz, .json, .graphml, .pt, .conll or .tsv, or a folder with nodes.csv and edges.csv"
+FORMS = ".npz, .json, .graphml, .pt, .parquet, .conll or .tsv, or a folder with nodes.csv and edges.csv"
 SKIPPED = (MAPPING_FILE, "README.md", "README.txt", "LICENSE")  # files of a folder of graphs that are no graphs
 
 
@@ -99,6 +100,8 @@ def read_graph(
     `.conll`, `.conllu`, `.tsv` (also `.gz`): sentences, a word and its label on each line, an empty line after each
     sentence. Each is a path with `tokens`.
     `.pt`: a PyG `Data` or `HeteroData` saved by torch; it is read with `weights_only=True`.
+    `.parquet`: many graphs, a row each, with the columns of the .json form as nested lists and, optionally, their names
+    as `graph` (see `write_graphs`).
 
     Numbers are plain decimals in the range of float32. Equal places of a CSR matrix are added, as SciPy does.
 
@@ -152,7 +155,7 @@ def read_sentences(
     if not path.exists():
         raise DataNotFoundError(f"{path}: there is no such file. Give a file of sentences.")
     with reading(path):
-        return _to_data(raw_sentences(path, label_column), label_names, with_labels, Reading())
+        return to_data(raw_sentences(path, label_column), label_names, with_labels, Reading())
 
 
 def from_networkx(
@@ -172,7 +175,7 @@ def from_networkx(
     path = Path("from_networkx")
     way = Reading(mapping)
     tables = tables_of(graph, path, mapping or TableMapping(), (None, None), way.findings, str(graph.name or "graph"))
-    graphs = _to_data([tables], label_names, with_labels, way)
+    graphs = to_data([tables], label_names, with_labels, way)
     if len(graphs) != 1:
         raise GraphError(f"from_networkx: an attribute divides the graph into {len(graphs)}. Give them one by one.")
     return graphs[0]
@@ -185,16 +188,17 @@ def from_hetero(graph: HeteroData) -> Data:
             f"from_hetero: got a {type(graph).__name__}, not a torch_geometric.data.HeteroData. An ordinary Data needs "
             "no conversion."
         )
-    return _to_data([saved_graph(Path("from_hetero"), graph, None)], None, True, Reading())[0]
+    return to_data([saved_graph(Path("from_hetero"), graph, None)], None, True, Reading())[0]
 
 
 def _read(paths: Sequence[Path], label_names: Sequence[str] | None, with_labels: bool, way: Reading) -> list[Data]:
-    return _to_data([source for path in paths for source in read_sources(path, way)], label_names, with_labels, way)
+    return to_data([source for path in paths for source in read_sources(path, way)], label_names, with_labels, way)
 
 
-def _to_data(
+def to_data(
     sources: Sequence["Source"], label_names: Sequence[str] | None, with_labels: bool, way: Reading
 ) -> list[Data]:
+    """Graphs of sources; those without names for labels take the names that occur, sorted."""
     raws = [raw for raws in encode_sources(sources, len(sources), way) for raw in raws]
     if not with_labels or label_names is not None:
         return same_columns([raw.to_data(label_names, with_labels) for raw in raws])
@@ -246,6 +250,8 @@ def read_sources(path: Path, way: Reading) -> list[Source]:
             return list(raw_sentences(path))
         if path.suffix == ".pt":
             return list(read_saved(path))
+        if is_graph_file(path):
+            return list(read_parquet_graphs(path))
         if path.suffix in READERS:
             return [READERS[path.suffix](path)]
     raise GraphError(f"{path}: graphs cannot be read from {path.suffix or 'such'} files. Give {FORMS}.")

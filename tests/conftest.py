@@ -1,6 +1,7 @@
 """Shared by all tests: the hypothesis profile, and what happens if benchmark files are missing."""
 
 import os
+import warnings
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,25 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in item.iter_markers("data"):
         for name in marker.args:
             require_file(name)
+
+
+@pytest.fixture(scope="session")
+def ray_cluster():
+    """A small Ray cluster on this machine, for all tests of the session; without the package they are skipped."""
+    ray = pytest.importorskip("ray")
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ray.init(
+            address="local",
+            num_cpus=4,
+            include_dashboard=False,
+            object_store_memory=200 * 2**20,
+            log_to_driver=False,
+            logging_level="ERROR",
+        )
+    yield ray
+    ray.shutdown()
 
 
 @pytest.fixture

@@ -8,35 +8,20 @@ from tempfile import TemporaryDirectory
 import pytest
 import torch
 from made_graphs import made_trees
+from made_searches import BUDGET, SPACE, made_problem, table
 from torch_geometric.data import Data
 
 from accord.encoders import GCN, MLP
 from accord.errors import InputError, OptionError
-from accord.learning import PartOptions, TrainingOptions
+from accord.learning import PartOptions
 from accord.learning.training import Trainer
-from accord.methods import METHODS, Shape, preset_recipe
-from accord.tuning import Candidate, Problem, SearchBudget, SearchSpace, markdown_table, search, space_for, trial_rows
+from accord.methods import METHODS, Shape
+from accord.tuning import Candidate, SearchBudget, SearchSpace, markdown_table, search, space_for, trial_rows
 from accord.tuning._groups import Draws
 from accord.tuning._schedule import pace
-from accord.tuning._search import _asked, _Search, coarse_grid
+from accord.tuning._search import _asked, _Search
 from accord.tuning._space import draw_edge
 from accord.tuning._store import CHECKPOINTS, TRIALS, TrialStore
-
-TRAINING = TrainingOptions(max_epochs=9, accelerator="cpu")
-BUDGET = SearchBudget(trials=6, max_epochs=9)
-SPACE = SearchSpace(encoders=(MLP(hidden=8), GCN(hidden=8)), edge_encoders=(MLP(hidden=8),))
-
-
-def made_problem(method="spn", **changed):
-    base = preset_recipe("accord", MLP(hidden=4), method=method)
-    base = replace(base, training=TRAINING, **({"grid": coarse_grid(base.grid)} if method == "spn" else {}))
-    given = {"train": made_trees(12, seed=0), "validation": made_trees(8, seed=1), "recipe": base} | changed
-    return Problem(shape=Shape(2, 2), level="node", method=method, features="raw", **given)
-
-
-def table(found):
-    """The rows without the time that they took."""
-    return [{key: value for key, value in row.items() if key != "seconds"} for row in trial_rows(found.trials)]
 
 
 @pytest.fixture(scope="module")

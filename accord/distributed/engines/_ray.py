@@ -5,15 +5,16 @@ Ray is imported when an engine is made, not with this module.
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from math import floor
 from typing import Any
 
 from accord.distributed.engines._interface import Engine, Report, Result, Shared, Task, Value
 from accord.distributed.engines._worker import Done, PreparedWorker, Stored, do_task
-from accord.errors import AccordError, OptionError, WorkerError
+from accord.errors import OptionError, WorkerError
 
 RETRIES = 3  # of a task whose worker died; more often, the task itself is probably what kills it
 QUEUED = 2  # tasks of a prepared worker: one that it does, and one that waits, so that it never idles
@@ -69,7 +70,10 @@ class RayEngine(Engine):
         """Do tasks as Ray tasks, at most `workers` at the same time."""
         shared = self.share(work)
         remote = self._ray.remote(do_task).options(max_retries=RETRIES, **self._resources())
-        return self._collect(lambda task: remote.remote(shared, task, self.threads), tasks, self.workers)
+        for _, task, result in self._collect(
+            lambda task: remote.remote(shared, task, self.threads), tasks, self.workers, {}
+        ):
+            yield task, result
 
     def map_prepared(
         self, prepare: Callable[[], Callable[[Task], Result]], tasks: Iterable[Task]
@@ -77,24 +81,22 @@ class RayEngine(Engine):
         """Do tasks by actors, which Ray replaces when they die."""
         kind = self._ray.remote(PreparedWorker)
         options = {"max_restarts": -1, "max_task_retries": RETRIES, **self._resources()}
-        actors = [kind.options(**options).remote(prepare, self.threads) for _ in range(self.workers)]
-        busy: dict[Any, int] = {}  # actor by the reference of its task
+        shared = self.share(prepare)
+        actors = [kind.options(**options).remote(shared, self.threads) for _ in range(self.workers)]
+        running: dict[Any, Task] = {}
+        actor_of: dict[Any, int] = {}  # by the reference of a task
 
         def submit(task: Task) -> Any:
-            waiting = [0] * len(actors)
-            for reference in list(busy):
-                if reference in running:
-                    waiting[busy[reference]] += 1
-                else:
-                    del busy[reference]
-            free = waiting.index(min(waiting))
+            waiting = Counter(actor_of[reference] for reference in running)
+            free = min(range(len(actors)), key=lambda actor: waiting[actor])
             reference = actors[free].do.remote(task)
-            busy[reference] = free
+            actor_of[reference] = free
             return reference
 
-        running: dict[Any, Task] = {}
         try:
-            yield from self._collect(submit, tasks, QUEUED * self.workers, running)
+            for reference, task, result in self._collect(submit, tasks, QUEUED * self.workers, running):
+                del actor_of[reference]
+                yield task, result
         finally:
             for actor in actors:
                 with suppress(Exception):  # the cluster may be gone
@@ -110,14 +112,10 @@ class RayEngine(Engine):
         return {"num_cpus": 1, "num_gpus": self.gpus}
 
     def _collect(
-        self,
-        submit: Callable[[Task], Any],
-        tasks: Iterable[Task],
-        limit: int,
-        running: dict[Any, Task] | None = None,
-    ) -> Iterator[tuple[Task, Result]]:
-        """Keep so many tasks running, and return what they give as they finish."""
-        waiting, running = iter(tasks), {} if running is None else running
+        self, submit: Callable[[Task], Any], tasks: Iterable[Task], limit: int, running: dict[Any, Task]
+    ) -> Iterator[tuple[Any, Task, Any]]:
+        """Keep so many tasks running, and return their references, tasks and results as they finish."""
+        waiting = iter(tasks)
         try:
             while True:
                 while len(running) < limit and (task := next(waiting, NOTHING)) is not NOTHING:
@@ -125,31 +123,34 @@ class RayEngine(Engine):
                 if not running:
                     return
                 (reference,), _ = self._ray.wait(list(running), num_returns=1)
-                done = self._result(reference)
-                yield running.pop(reference), done
+                with self._deaths():
+                    done = self._ray.get(reference)
+                yield reference, running.pop(reference), _unpack(done)
         finally:
             for reference in running:
-                with suppress(Exception):  # of actors, and of a cluster that is gone
+                with suppress(Exception):  # tasks of actors end with them; the cluster may be gone
                     self._ray.cancel(reference, force=True)
 
-    def _result(self, reference: Any) -> Any:
-        """The result of a task; its error as the task raised it, and its warnings once more."""
+    @contextmanager
+    def _deaths(self) -> Iterator[None]:
+        """An error that says what to do where workers die again and again."""
         errors = self._ray.exceptions
         try:
-            done: Done[Any] = self._ray.get(reference)
-        except errors.RayTaskError as error:
-            cause = error.cause
-            if isinstance(cause, (AccordError, OSError)):
-                raise cause from error
-            raise
+            yield
         except (errors.WorkerCrashedError, errors.RayActorError, errors.OutOfMemoryError) as error:
             raise WorkerError(
                 f"engine ray: a worker died {RETRIES + 1} times at the same task ({str(error).splitlines()[0][:200]}). "
                 "Give each worker more memory (fewer --workers), or smaller tasks. What has finished is kept."
             ) from error
-        for category, message in done.warnings:
-            warnings.warn(message, category, stacklevel=4)
-        return done.result
+
+
+def _unpack(done: Done[Result]) -> Any:
+    """The result of a task; its error as the task raised it, and its warnings once more."""
+    for category, message in done.warnings:
+        warnings.warn(message, category, stacklevel=4)
+    if done.error is not None:
+        raise done.error
+    return done.result
 
 
 def import_ray() -> Any:

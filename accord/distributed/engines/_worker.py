@@ -10,6 +10,7 @@ from typing import Any, Generic
 import torch
 
 from accord.distributed.engines._interface import Report, Result, Shared, Task, Value
+from accord.errors import AccordError
 
 OWN_WARNINGS = "accord.errors"  # the module of warnings that are passed on
 FETCHED = 8  # shared values that a process keeps
@@ -36,16 +37,17 @@ class Stored(Shared[Value]):
 
 @dataclass(frozen=True)
 class Done(Generic[Result]):
-    """What a task gave, and Accord's warnings, which the process of the engine shows."""
+    """What a task gave, for the process of the engine: its result or its error, and Accord's warnings."""
 
-    result: Result
+    result: Result | None
+    error: AccordError | OSError | None
     warnings: list[tuple[type[Warning], str]]
 
 
 def do_task(work: Shared[Callable[[Task, Report], Result]], task: Task, threads: int) -> Done[Result]:
     """Do one task, as a Ray task."""
     torch.set_num_threads(threads)
-    return _with_warnings(lambda: work.get()(task, _ignore))
+    return _done(lambda: work.get()(task, _ignore))
 
 
 class PreparedWorker(Generic[Task, Result]):
@@ -56,27 +58,32 @@ class PreparedWorker(Generic[Task, Result]):
         threads: of torch.
     """
 
-    def __init__(self, prepare: Callable[[], Callable[[Task], Result]], threads: int) -> None:
+    def __init__(self, prepare: Shared[Callable[[], Callable[[Task], Result]]], threads: int) -> None:
         self.prepare = prepare
         self.work: Callable[[Task], Result] | None = None
         torch.set_num_threads(threads)
 
     def do(self, task: Task) -> Done[Result]:
-        """Do one task. The first one prepares: an error there is an error of a task, which Ray passes on as it is."""
-        return _with_warnings(lambda: self._do(task))
+        """Do one task. The first one prepares: an error there is an error of a task, which the engine raises."""
+        return _done(lambda: self._do(task))
 
     def _do(self, task: Task) -> Result:
         if self.work is None:
-            self.work = self.prepare()
+            self.work = self.prepare.get()()
         return self.work(task)
 
 
-def _with_warnings(call: Callable[[], Result]) -> Done[Result]:
+def _done(call: Callable[[], Result]) -> Done[Result]:
+    result: Result | None = None
+    failed: AccordError | OSError | None = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = call()
+        try:
+            result = call()
+        except (AccordError, OSError) as error:  # others are defects: Ray passes them on with their traceback
+            failed = error
     own = [(one.category, str(one.message)) for one in caught if one.category.__module__ == OWN_WARNINGS]
-    return Done(result, own)
+    return Done(result, failed, own)
 
 
 def _ignore(value: object) -> None:

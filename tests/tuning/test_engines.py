@@ -1,0 +1,25 @@
+"""A search by Ray equals a search in this process."""
+
+import pytest
+from made_searches import BUDGET, SPACE, made_problem, table
+
+from accord.distributed.engines import RayEngine
+from accord.tuning import search
+
+
+def rounded(found):
+    """The table with losses as far as the number of threads does not change them."""
+    return [row | {"loss": pytest.approx(row["loss"], abs=1e-5)} for row in table(found)]
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return search(made_problem(), SPACE, BUDGET)
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_a_search_by_ray_equals_a_local_one(whole, ray_cluster, workers):
+    with RayEngine(workers) as engine:
+        assert engine.workers == workers
+        found = search(made_problem(), SPACE, BUDGET, engine=engine)
+    assert table(found) == rounded(whole) and found.recipe == whole.recipe

@@ -9,6 +9,7 @@ from accord._version import __version__
 from accord.app import options
 from accord.app.commands.bench import bench_app
 from accord.app.commands.data import ColumnsOption, MappingOption, data_app
+from accord.app.commands.predict_command import predict
 from accord.app.commands.reproduce_command import reproduce
 from accord.app.commands.solve import solve
 from accord.app.console import Commands, messages, output
@@ -36,6 +37,7 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench", no_args_is_help=True)
+app.command()(predict)
 app.command()(serve)
 app.command()(reproduce)
 app.command()(solve)
@@ -58,9 +60,6 @@ def options_of_all_commands(
 
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that `accord fit` wrote.")]
-ModelArgument = Annotated[
-    Path, typer.Argument(metavar="RUN", help="A run folder, or a folder that NodeClassifier.save wrote.")
-]
 
 
 @app.command()
@@ -210,6 +209,10 @@ def tune(
         bool, typer.Option("--search-only", help="Write the recipe and stop: no test label is read.")
     ] = False,
     accelerator: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    engine: options.EngineOption = "local",
+    workers: options.WorkersOption = None,
+    address: options.AddressOption = None,
+    gpus_per_worker: options.GpusOption = None,
     mapping: MappingOption = None,
     columns: ColumnsOption = None,
 ) -> None:
@@ -218,6 +221,7 @@ def tune(
     from accord.app.commands.tune import show_search, tune_run
     from accord.app.settings import read_settings
     from accord.app.sources import find_tables, load_data
+    from accord.distributed.engines import open_engine
     from accord.tuning import SearchBudget
 
     flags = {
@@ -238,60 +242,16 @@ def tune(
     loaded = load_data(data, seed, find_tables(Path(data), mapping, columns))
     folder = run or Path("runs") / f"{loaded.name.rstrip('*')}-tuned"
     fixed = [name for name in ("encoder", "edge_encoder") if flags[name] is not None]
-    finished = tune_run(loaded, read_settings(None, flags), budget, folder, messages(), fixed)
+    with open_engine(engine, workers, address, gpus_per_worker) as where:
+        finished = tune_run(loaded, read_settings(None, flags), budget, folder, messages(), fixed, where)
     show_search(finished, output())
     if not search_only:
         show_run(finished, output())
 
 
 @app.command()
-def predict(
-    run: ModelArgument,
-    graph: Annotated[
-        Path, typer.Argument(metavar="GRAPH", help="A graph, or a folder of graphs, as for `accord fit`.")
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="A .csv, .json or .parquet file.", show_default="csv to the terminal")
-    ] = None,
-    marginals: Annotated[bool, typer.Option("--marginals", help="Give the probability of every state.")] = False,
-    known: options.KnownOption = None,
-    forbid: options.ForbidOption = None,
-    forbid_directed: options.ForbidDirectedOption = None,
-    require: options.RequireOption = None,
-    prefer: options.PreferOption = None,
-    diagnose: Annotated[
-        bool,
-        typer.Option(
-            "--diagnose",
-            help="Add what is doubtful: the node network's label, entropy, edges with unlikely labels, convergence.",
-        ),
-    ] = False,
-    threshold: options.ThresholdOption = None,
-    precision: options.PrecisionOption = None,
-    mapping: MappingOption = None,
-    columns: ColumnsOption = None,
-) -> None:
-    """Label the nodes of a new graph jointly."""
-    from accord.app.commands.predict import predict_graphs, to_csv, write_columns
-    from accord.app.knowledge import GivenOptions
-    from accord.app.runs import open_model
-    from accord.app.sources import find_tables
-
-    given = GivenOptions(known, forbid, forbid_directed, require, prefer)
-    tables = find_tables(graph, mapping, columns)
-    found, notes = predict_graphs(open_model(run), graph, marginals, given, diagnose, threshold, precision, tables)
-    if out is None:
-        typer.echo(to_csv(found), nl=False)
-    else:
-        write_columns(found, out)
-        messages().print(f"{len(found['node'])} rows written to {out}", soft_wrap=True, markup=False)
-    for note in notes:
-        messages().print(note, soft_wrap=True, markup=False)
-
-
-@app.command()
 def explain(
-    run: ModelArgument,
+    run: options.ModelArgument,
     graph: Annotated[Path, typer.Argument(metavar="GRAPH", help="A graph, as for `accord predict`.")],
     node: Annotated[str, typer.Option(help="Id of the node, or its number where nodes have no ids.")],
     task: Annotated[
@@ -321,7 +281,7 @@ def explain(
 
 @app.command()
 def evaluate(
-    run: ModelArgument,
+    run: options.ModelArgument,
     data: Annotated[
         str, typer.Argument(metavar="DATA", help="As for `accord fit`, or a labelled graph or folder of graphs.")
     ],

@@ -1,10 +1,13 @@
-"""Options that are long or that several commands share: how to train, what to give, what is known about a graph."""
+"""Options that are long or that several commands share: how to train, what is known about a graph, where to work."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run folder, or a folder that NodeClassifier.save wrote.")
+]
 KnownOption = Annotated[
     str | None,
     typer.Option(
@@ -64,4 +67,18 @@ PrecisionOption = Annotated[
 WordVectorsOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Vectors of words, for files of sentences: an .npz with words and vectors."),
+]
+
+EngineOption = Annotated[
+    str, typer.Option(help="local (this process) or ray (a cluster, or all cores of this machine).")
+]
+WorkersOption = Annotated[
+    int | None, typer.Option(help="With ray: how many work at the same time.", show_default="one for each CPU")
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(help="With ray: a running cluster, such as auto.", show_default="a new one on this machine"),
+]
+GpusOption = Annotated[
+    float | None, typer.Option(help="With ray: GPUs of each worker, such as 0.25 or 1.", show_default="none")
 ]

@@ -71,7 +71,7 @@ def test_system_errors_are_one_line(trained, data_folder, tmp_path, monkeypatch)
     def disk_full(*args):
         raise OSError(28, "No space left on device", str(tmp_path / "labels.csv"))
 
-    monkeypatch.setattr("accord.app.commands.predict.write_text", disk_full)
+    monkeypatch.setattr("accord.app.commands.predict._tables.write_text", disk_full)
     graph = data_folder / "test" / "g01.npz"
     assert "labels.csv: No space left on device." in refused(
         "predict", trained, graph, "--out", tmp_path / "labels.csv"

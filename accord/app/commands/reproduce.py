@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from accord._files import locked
+from accord.distributed.engines import Engine
 from accord.errors import OptionError
 from accord.experiments import (
     reproduce_citation,
@@ -107,13 +108,14 @@ class Wanted:
     document: Path | None = None
 
 
-def reproduce_paper(out: Path, wanted: Wanted, messages: Console) -> str:
+def reproduce_paper(out: Path, wanted: Wanted, messages: Console, engine: Engine | None = None) -> str:
     """Merge, run what is missing within the budget, and write the report; returns its summary.
 
     Args:
         out: folder of all tables; the store has its own folder there.
         wanted: what is asked for.
         messages: where progress is shown.
+        engine: where tasks are computed; None for this process.
     """
     cells = choose_cells(wanted.target, wanted.chosen)
     seeds = None if wanted.seeds is None else parse_seeds(wanted.seeds)
@@ -123,9 +125,8 @@ def reproduce_paper(out: Path, wanted: Wanted, messages: Console) -> str:
     for path in wanted.merge:
         added = store.append(*import_results(path)) if path.is_dir() else store.merge(path)
         messages.print(f"{path}: {added} new records")
-    progress = run_missing(
-        folder, Asked(cells, seeds, wanted.max_epochs), budget, wanted.accelerator, _announcing(messages)
-    )
+    asked = Asked(cells, seeds, wanted.max_epochs)
+    progress = run_missing(folder, asked, budget, wanted.accelerator, _announcing(messages), engine)
     if progress.absent:
         messages.print(f"not found, left out: {', '.join(progress.absent)}")
     with locked(folder):

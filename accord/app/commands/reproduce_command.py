@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from accord.app import options
 from accord.app.console import messages, output
 from accord.errors import OptionError
 
@@ -48,9 +49,14 @@ def reproduce(
         typer.Option(help="Take in the records.jsonl of another machine, or a folder of earlier results, first."),
     ] = None,
     document: Annotated[Path | None, typer.Option(help="Also write the report as Markdown to this file.")] = None,
+    engine: options.EngineOption = "local",
+    workers: options.WorkersOption = None,
+    address: options.AddressOption = None,
+    gpus_per_worker: options.GpusOption = None,
 ) -> None:
     """Run the paper's tables and figures, and write them with the paper's numbers beside ours."""
     from accord.app.commands.reproduce import TABLES, Wanted, reproduce_paper, reproduce_table
+    from accord.distributed.engines import open_engine
     from accord.experiments.reproduction import all_targets
 
     chosen = {"benchmarks": benchmark, "encoders": encoder, "presets": preset, "variants": method}
@@ -65,9 +71,12 @@ def reproduce(
             merge=merge or (),
             document=document,
         )
-        text = reproduce_paper(out, wanted, messages())
+        with open_engine(engine, workers, address, gpus_per_worker) as where:
+            text = reproduce_paper(out, wanted, messages(), where)
     else:
-        if table in TABLES and (budget or merge or document):
-            raise OptionError(f"reproduce {table}: --budget, --merge and --document are for all, table-1 and so on.")
+        if table in TABLES and (budget or merge or document or engine != "local"):
+            raise OptionError(
+                f"reproduce {table}: --budget, --merge, --document and --engine are for all, table-1 and so on."
+            )
         text = reproduce_table(table, out, chosen, seeds or "1-5", max_epochs, accelerator, messages())
     output().print(text, markup=False, soft_wrap=True)

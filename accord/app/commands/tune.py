@@ -14,6 +14,7 @@ from accord.app.commands.fit import build_model, fit_run
 from accord.app.runs import SEARCH_FOLDER, Run, check_place
 from accord.app.settings import FitSettings
 from accord.datasets import Benchmark
+from accord.distributed.engines import Engine
 from accord.drawing import draw_trials
 from accord.estimator import NodeClassifier, find_settings
 from accord.methods import recipe_to_config
@@ -42,6 +43,7 @@ def tune_run(
     path: Path,
     console: Console,
     fixed: Collection[str] = (),
+    engine: Engine | None = None,
 ) -> Run:
     """Search in a run folder, or continue a search that was stopped, then train the winner there like `accord fit`.
 
@@ -54,11 +56,12 @@ def tune_run(
         path: the run folder; the search has a folder inside it.
         console: for messages.
         fixed: settings that stay as they are even if that is their default: "encoder", "edge_encoder".
+        engine: where trials run; None for this process. The winner is trained in this process.
     """
     model = build_model(data, settings)
     check_place(path)
     with locked(path):
-        found = _search(model, data, budget, path, console, fixed)
+        found = _search(model, data, budget, path, console, fixed, engine)
         if not budget.train_winner:
             return Run(path, {})
         chosen = replace(
@@ -80,6 +83,7 @@ def _search(
     path: Path,
     console: Console,
     fixed: Collection[str],
+    engine: Engine | None,
 ) -> TunedRecipe:
     """Run the search and write its files; the winner is returned as its file has it."""
     limits = f"{budget.trials} trials" + ("" if budget.minutes is None else f" or {budget.minutes:g} minutes")
@@ -94,7 +98,7 @@ def _search(
             soft_wrap=True,
         )
 
-    found = find_settings(model, data.train, data.val or None, path, budget, report, fixed)
+    found = find_settings(model, data.train, data.val or None, path, budget, report, fixed, engine)
     folder, rows = path / SEARCH_FOLDER, trial_rows(found.trials)
     write_json(folder / TRIALS_FILE, rows)
     write_text(folder / TABLE_FILE, markdown_table(rows))

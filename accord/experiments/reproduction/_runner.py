@@ -3,15 +3,16 @@
 import json
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from enum import Enum
 from functools import partial
 from pathlib import Path
 
-import torch
-
 from accord._files import fingerprint, locked
+from accord.distributed.engines import Engine, LocalEngine, Report
 from accord.errors import DataNotFoundError, OptionError
+from accord.experiments.reproduction._cells import RUN_TIME
 from accord.experiments.reproduction._plan import Asked, cell_code, current_records, missing_tasks, task_seconds
 from accord.experiments.reproduction._records import Record
 from accord.experiments.reproduction._store import Store
@@ -55,9 +56,19 @@ def parse_budget(text: str) -> float:
     return seconds
 
 
-def device_kind(accelerator: str) -> str:
+def device_kind(accelerator: str, has_gpus: bool) -> str:
     """ "cuda" or "cpu": where tasks will run."""
-    return "cuda" if accelerator != "cpu" and torch.cuda.is_available() else "cpu"
+    return "cuda" if accelerator != "cpu" and has_gpus else "cpu"
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A task that is given to a worker: where it keeps checkpoints, its device, and when its time is over."""
+
+    task: Task
+    accelerator: str
+    folder: Path | None
+    until: float  # by the wall clock, which machines share; each has its own monotonic clock
 
 
 def run_missing(
@@ -66,50 +77,87 @@ def run_missing(
     budget: float,
     accelerator: str = "auto",
     announce: Announce = lambda job, row: None,
+    engine: Engine | None = None,
 ) -> Progress:
     """Compute what is asked for and not stored yet, until the budget is used up.
 
     Tasks that would not fit into what is left of the budget give way to later ones that do. If none fits, the first is
-    begun; on a CPU its checkpoints let the next run go on.
+    begun; on a CPU its checkpoints let the next run go on. Run times are measured only where no other task runs beside.
 
     Args:
-        folder: holds the store.
+        folder: holds the store, which this process alone writes.
         asked: what is asked for.
         budget: seconds; a task is stopped when they are over, at its next evaluation or step of the ablation.
         accelerator: "auto", "cpu" or "cuda".
-        announce: called with the name of each task, and with the numbers of each evaluation.
+        announce: called with the name of each task, and with the numbers of each evaluation in this process.
+        engine: where tasks are computed; None for this process.
     """
-    end = time.monotonic() + budget
-    device, store = device_kind(accelerator), Store(folder / STORE)
+    end, engine = time.monotonic() + budget, engine or LocalEngine()
+    device, store = device_kind(accelerator, engine.has_gpus), Store(folder / STORE)
     absent: list[str] = []
     finished = unsteady = 0
     with locked(folder):
         records, contexts = store.read()
         todo = missing_tasks(asked, current_records(records, contexts), device)
-        while todo:
-            here = [r for r in records if r.context in contexts and _is_here(contexts[r.context].provenance, device)]
-            task = _next_task(todo, here, device, end - time.monotonic())
-            if task is None:
-                break
-            todo.remove(task)
-            if task.cell.data in absent:
-                continue
-            try:
-                outcome = _run(folder, task, accelerator, end, announce)
-            except OutOfTime:
-                todo.append(task)
-                break
-            except DataNotFoundError:
-                absent.append(task.cell.data)
-                continue
-            except Unsteady:
+        alone = [task for task in todo if task.cell.experiment == RUN_TIME and engine.workers > 1]
+        todo = [task for task in todo if task not in alone]
+
+        def waiting() -> Iterator[Begun]:
+            while todo:
+                here = [
+                    r for r in records if r.context in contexts and _is_here(contexts[r.context].provenance, device)
+                ]
+                left = end - time.monotonic()
+                task = _next_task(todo, here, device, left)
+                if task is None:
+                    return
+                todo.remove(task)
+                if task.cell.data not in absent:
+                    announce(task_name(task), None)
+                    # On a GPU tasks are short, and checkpoints of large networks take longer to write than they save.
+                    kept = _checkpoints(folder, task) if device == "cpu" else None
+                    yield Begun(task, accelerator, kept, time.time() + left)
+
+        def follow(told: tuple[str, HistoryRow]) -> None:
+            announce(*told)
+
+        for begun, outcome in engine.map(attempt, waiting(), follow):
+            if outcome is Ended.OUT_OF_TIME:
+                todo.append(begun.task)
+            elif outcome is Ended.ABSENT:
+                absent += [begun.task.cell.data] if begun.task.cell.data not in absent else []
+            elif outcome is Ended.UNSTEADY:
                 unsteady += 1
-                continue
-            store.append(*outcome)
-            records += outcome[0]
-            contexts |= {context.code: context for context in outcome[1]}
-            finished += 1
-    return Progress(finished, len(todo) + unsteady, tuple(absent))
+            else:
+                store.append(*outcome)
+                records += outcome[0]
+                contexts |= {context.code: context for context in outcome[1]}
+                finished += 1
+                if begun.folder is not None:  # only now: what is not stored must not lose its checkpoint
+                    shutil.rmtree(begun.folder, ignore_errors=True)
+    return Progress(finished, len(todo) + unsteady + len(alone), tuple(absent))
+
+
+class Ended(Enum):
+    """Why a task has no outcome."""
+
+    OUT_OF_TIME = "the budget is used up; its checkpoint stays for the next run"
+    ABSENT = "the files of its data set are not there"
+    UNSTEADY = "times could not be told apart"
+
+
+def attempt(begun: Begun, report: Report) -> Outcome | Ended:
+    """Compute a task, in any process; expected reasons for not ending it are returned."""
+    end, job = time.monotonic() + begun.until - time.time(), task_name(begun.task)
+    place = Place(begun.accelerator, begun.folder, partial(_follow, job, end, report), partial(_check, end))
+    try:
+        return compute(begun.task, place)
+    except OutOfTime:
+        return Ended.OUT_OF_TIME
+    except DataNotFoundError:
+        return Ended.ABSENT
+    except Unsteady:
+        return Ended.UNSTEADY
 
 
 def _is_here(facts: object, device: str) -> bool:
@@ -123,22 +171,14 @@ def _next_task(todo: Sequence[Task], here: Sequence[Record], device: str, left: 
     return next((task for task in todo if task_seconds(task, here, device) <= left), todo[0])
 
 
-def _run(folder: Path, task: Task, accelerator: str, end: float, announce: Announce) -> Outcome:
-    job = task_name(task)
-    announce(job, None)
-    # The name holds the whole task, so that a checkpoint is resumed by the same one only.
+def _checkpoints(folder: Path, task: Task) -> Path:
+    """Where a task keeps its checkpoints. The name holds the whole task, so that only the same one resumes them."""
     code = fingerprint([json.dumps([asdict(task), cell_code(task.cell)], sort_keys=True)])
-    checkpoints = folder / UNFINISHED / code
-    report = partial(_follow, job, end, announce)
-    # Tasks are short on a GPU, and checkpoints of its large networks take longer to write than they save.
-    kept = checkpoints if device_kind(accelerator) == "cpu" else None
-    outcome = compute(task, Place(accelerator, kept, report, partial(_check, end)))
-    shutil.rmtree(checkpoints, ignore_errors=True)
-    return outcome
+    return (folder / UNFINISHED / code).resolve()
 
 
-def _follow(job: str, end: float, announce: Announce, row: HistoryRow) -> None:
-    announce(job, row)
+def _follow(job: str, end: float, report: Report, row: HistoryRow) -> None:
+    report((job, row))
     _check(end)
 
 

@@ -74,7 +74,7 @@ def test_what_a_target_has_is_checked(tmp_path):
     for arguments, message in (
         (["table-2", "--encoder", "mlp"], "has no cell with encoder mlp"),
         (["table-2", "--budget", "soon"], "--budget 'soon' cannot be read"),
-        (["citation", "--budget", "1m"], "--budget, --merge and --document are for all"),
+        (["citation", "--budget", "1m"], "--budget, --merge, --document and --engine are for all"),
         (["table-2", "--budget", "0s", "--merge", str(tmp_path / "none.jsonl")], "no such file"),
     ):
         result = CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path)])

@@ -67,7 +67,9 @@ template <class R> struct State {
     const Graph& graph;
     const Arguments& a;
     int64_t replica = 0;
-    bool barred = false;           // whether any number of the field is -inf
+    // Whether messages may be -inf. Where only potentials are, totals of -inf need no counting: what is taken out of
+    // them is finite.
+    bool barred = false;
     std::vector<int64_t> place;    // [slots]: where a message begins in `messages`
     std::vector<uint8_t> stride;   // [slots]: 1, or the distance of its numbers where messages lie side by side
     std::vector<uint8_t> in_rows;  // [nodes]: whether the stride of all messages to a variable is 1
@@ -132,7 +134,7 @@ template <class R> struct State {
         int32_t* count = barred ? infinities.get() + begin : nullptr;
         for (int x = 0; x < K; ++x) {
             const bool off = potential[x] == -INF<R>;
-            sum[x] = off ? 0.0 : double(potential[x]);
+            sum[x] = off && barred ? 0.0 : double(potential[x]);
             if (barred) count[x] = off;
         }
         for (int64_t k = graph.into_at[v]; k < graph.into_at[v + 1]; ++k) {
@@ -157,7 +159,7 @@ template <class R> struct State {
         for (int x = 0; x < K; ++x) sum[x] -= level;
     }
 
-    // The same where no number is -inf and the numbers of each message follow each other: sums stay in registers.
+    // The same where no message is -inf and the numbers of each message follow each other: sums stay in registers.
     void add_rows(int64_t v, int K, const R* potential, double* sum) const {
         constexpr int D = WIDTH<double>, TOGETHER = 4;
         using Doubles = Lanes<double>;
@@ -166,9 +168,8 @@ template <class R> struct State {
             for (int64_t k = graph.into_at[v + AHEAD]; k < graph.into_at[v + AHEAD + 1]; ++k)
                 fetch(message(graph.into[k]), graph.variable_states(v + AHEAD));
         Doubles best = splat(-INF<double>);
-        for (int x = 0; x < K; x += TOGETHER * D) {
-            Doubles total[TOGETHER];
-            const int vectors = std::min(TOGETHER, (K - x + D - 1) / D);
+        Doubles total[TOGETHER];
+        const auto add = [&](int x, int vectors) {
             for (int j = 0; j < vectors; ++j) total[j] = doubles(potential + x + j * D, K - x - j * D);
             for (int64_t k = graph.into_at[v]; k < graph.into_at[v + 1]; ++k) {
                 const int64_t s = graph.into[k];
@@ -179,10 +180,27 @@ template <class R> struct State {
             for (int j = 0; j < vectors; ++j) {
                 const int inside = std::min(D, K - x - j * D);
                 best = larger<double>(best, lanes_of<double>((1u << inside) - 1) ? total[j] : splat(-INF<double>));
-                store_first<double>(sum + x + j * D, total[j], inside);
             }
+        };
+        const auto write = [&](int x, int vectors, double level) {
+            for (int j = 0; j < vectors; ++j) store_first<double>(sum + x + j * D, total[j] - level, K - x - j * D);
+        };
+        const auto settled = [](double level) { return level == -INF<double> ? 0.0 : level; };
+        const int vectors = (K + D - 1) / D;
+        if (vectors == 1) {
+            add(0, 1);
+            return write(0, 1, settled(fold<double, true>(best)));
         }
-        const double level = fold<double, true>(best);
+        if (vectors <= TOGETHER) {
+            add(0, vectors);
+            return write(0, vectors, settled(fold<double, true>(best)));
+        }
+        for (int x = 0; x < K; x += TOGETHER * D) {
+            const int here = std::min(TOGETHER, (K - x + D - 1) / D);
+            add(x, here);
+            write(x, here, 0.0);
+        }
+        const double level = settled(fold<double, true>(best));
         for (int x = 0; x < K; ++x) sum[x] -= level;
     }
     // As many numbers as there are in a vector of doubles, of which the first `count` are read.

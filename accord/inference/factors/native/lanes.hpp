@@ -223,7 +223,7 @@ template <class R, bool MAX> struct LaneEngine {
             sum[l] = state.totals.get() + state.a.at[graph.variable(slot)], own[l] = state.message(slot);
             count[l] = MIXED ? graph.states(slot) : size[i];
             if (MIXED) inside.get()[i * W + l] = R(count[l]);
-            fetch(sum[l], count[l]);
+            if (state.is_large) fetch(sum[l], count[l]);
             if (state.barred) state.cavity(slot, barred_rows.get() + l * padded<R>(size[i]));
         }
         const auto turn = [&](R* to, int x, const auto& row) {

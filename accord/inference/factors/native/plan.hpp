@@ -150,7 +150,7 @@ template <class R> struct Plan {
         int64_t vectors = 0;
         for (int64_t s = graph.first(f); s < graph.first(f + 1); ++s) vectors += padded<R>(graph.states(s)) / W;
         const int64_t last = graph.axis_states(f, graph.order(f) - 1), lines = graph.entries(f) / last;
-        return double(lines) * (2.0 * double(padded<R>(last) / W) + 4.0) + 80.0 * double(vectors) + 100.0;
+        return double(lines) * (1.2 * double(padded<R>(last) / W) + 2.4) + 48.0 * double(vectors) + 60.0;
     }
     static bool fits(const Graph& graph, int32_t f, int32_t whole) {
         if (graph.order(f) != graph.order(whole)) return false;
@@ -172,7 +172,7 @@ template <class R> struct Plan {
             bool uniform = true;
             for (size_t k = 0; k < left.size() && k < size_t(WINDOW) && chosen.size() < size_t(W); ++k) {
                 const int32_t f = left[k].second;
-                if (!fits(graph, f, whole)) continue;
+                if (4 * left[k].first > left[0].first || !fits(graph, f, whole)) continue;
                 chosen.push_back(f), taken.push_back(k), rows += in_rows(graph, f);
                 uniform &= fits(graph, whole, f);
             }

@@ -57,6 +57,7 @@ template <class R> INLINE Lanes<R> subtract(const double* sum, const R* own) {
 }
 
 constexpr int64_t AHEAD = 2;  // variables
+constexpr int64_t NEAR_NUMBERS = 8192;  // of messages
 // Ask for numbers that will be read soon.
 template <class T> INLINE void fetch(const T* from, int64_t count) {
     constexpr int64_t LINE = 64 / sizeof(T);
@@ -70,6 +71,7 @@ template <class R> struct State {
     // Whether messages may be -inf. Where only potentials are, totals of -inf need no counting: what is taken out of
     // them is finite.
     bool barred = false;
+    bool is_large = false;         // messages do not stay in the nearest cache
     std::vector<int64_t> place;    // [slots]: where a message begins in `messages`
     std::vector<uint8_t> stride;   // [slots]: 1, or the distance of its numbers where messages lie side by side
     std::vector<uint8_t> in_rows;  // [nodes]: whether the stride of all messages to a variable is 1
@@ -82,6 +84,7 @@ template <class R> struct State {
     // Once all messages have a place.
     void reserve(int64_t numbers) {
         in_rows.assign(a.nodes, 1);
+        is_large = numbers > NEAR_NUMBERS;
         for (int64_t s = 0; s < graph.slots; ++s) in_rows[graph.variable(s)] &= stride[s] == 1;
         const int64_t states = a.at[a.nodes] + WIDTH<R>;
         std::fill_n(messages.reserve(numbers + WIDTH<R>), numbers + WIDTH<R>, R(0));
@@ -164,7 +167,7 @@ template <class R> struct State {
         constexpr int D = WIDTH<double>, TOGETHER = 4;
         using Doubles = Lanes<double>;
         // Messages are scattered over memory, so those of a variable further on are fetched already.
-        if (v + AHEAD < a.nodes)
+        if (is_large && v + AHEAD < a.nodes)
             for (int64_t k = graph.into_at[v + AHEAD]; k < graph.into_at[v + AHEAD + 1]; ++k)
                 fetch(message(graph.into[k]), graph.variable_states(v + AHEAD));
         Doubles best = splat(-INF<double>);
@@ -203,15 +206,17 @@ template <class R> struct State {
         const double level = settled(fold<double, true>(best));
         for (int x = 0; x < K; ++x) sum[x] -= level;
     }
+    template <int... L> static INLINE auto low_half(Lanes<R> a, std::integer_sequence<int, L...>) {
+        return __builtin_shufflevector(a, a, L...);
+    }
     // As many numbers as there are in a vector of doubles, of which the first `count` are read.
     static INLINE Lanes<double> doubles(const R* from, int count) {
         if constexpr (sizeof(R) == 8) return load_first(from, count);
         else {
             using Half = Vec<R, WIDTH<double>>;
             if (count >= WIDTH<double>) return __builtin_convertvector(load_as<Half>(from), Lanes<double>);
-            Half values{};
-            for (int k = 0; k < count; ++k) values[k] = from[k];
-            return __builtin_convertvector(values, Lanes<double>);
+            const Lanes<R> values = load_first(from, count);
+            return __builtin_convertvector(low_half(values, std::make_integer_sequence<int, WIDTH<double>>{}), Lanes<double>);
         }
     }
 

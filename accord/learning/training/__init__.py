@@ -11,7 +11,7 @@ from accord.learning.training._run import HistoryRow, Report, TrainingRun
 from accord.learning.training._settings import determinism, kept_memory, product_precision, usual_torch
 from accord.learning.training._update import Objective
 from accord.learning.training._weights import StateWeights
-from accord.learning.training.processes import ALONE, Processes, Totals, join_processes, launched_processes
+from accord.learning.training.processes import ALONE, Processes, Totals, join_processes
 
 __all__ = [
     "ALONE",
@@ -37,7 +37,6 @@ __all__ = [
     "hold_out",
     "join_processes",
     "kept_memory",
-    "launched_processes",
     "learned",
     "product_precision",
     "read_checkpoint",

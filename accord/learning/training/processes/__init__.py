@@ -4,7 +4,6 @@ from accord.learning.training.processes._dealing import deal, share_of_batch
 from accord.learning.training.processes._group import (
     Processes,
     join_processes,
-    launched_processes,
     make_fabric,
     processes_of,
 )
@@ -19,7 +18,6 @@ __all__ = [
     "add_up",
     "deal",
     "join_processes",
-    "launched_processes",
     "make_fabric",
     "processes_of",
     "share_of_batch",

@@ -1,6 +1,8 @@
 """The processes that train together, started by a launcher: who they are, sums over them, and agreement among them."""
 
-import os
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -10,12 +12,12 @@ from lightning.fabric import Fabric
 from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 from torch import Tensor
 
-from accord.errors import InputError, OptionError
+from accord._launched import launched_processes
+from accord.errors import InputError, OptionError, ProcessLostError
 from accord.learning.training._options import TrainingOptions
 from accord.learning.training._settings import FABRIC_PRECISIONS
 
 Value = TypeVar("Value")
-NEEDED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torchrun sets in each process
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Processes:
         if self.count == 1:
             return values
         total = values.detach().to(self.device, copy=True)
-        dist.all_reduce(total)
+        with _talking():
+            dist.all_reduce(total)
         return total.to(values.device)
 
     def sum_number(self, number: int) -> int:
@@ -54,7 +57,8 @@ class Processes:
         if self.count == 1:
             return value
         found: list[Any] = [value]
-        dist.broadcast_object_list(found, src=0, device=self.device)
+        with _talking():
+            dist.broadcast_object_list(found, src=0, device=self.device)
         agreed: Value = found[0]
         return agreed
 
@@ -62,7 +66,8 @@ class Processes:
         """Overwrite a tensor by that of the first process, in place."""
         if self.count > 1:
             own = tensor.detach().to(self.device).contiguous()
-            dist.broadcast(own, src=0)
+            with _talking():
+                dist.broadcast(own, src=0)
             tensor.detach().copy_(own)
 
     def check_same(self, code: str, what: str) -> None:
@@ -70,7 +75,8 @@ class Processes:
         if self.count == 1:
             return
         found: list[str] = [""] * self.count
-        dist.all_gather_object(found, code)
+        with _talking():
+            dist.all_gather_object(found, code)
         other = [rank for rank, own in enumerate(found) if own != found[0]]
         if other:
             raise InputError(
@@ -96,7 +102,8 @@ def make_fabric(options: TrainingOptions) -> Fabric:
         precision=FABRIC_PRECISIONS.get(options.precision, options.precision),  # type: ignore[arg-type]
         plugins=[TorchElasticEnvironment()] if several else None,
     )
-    fabric.launch()
+    with _quiet():
+        fabric.launch()
     return fabric
 
 
@@ -112,12 +119,30 @@ def processes_of(fabric: Fabric) -> Processes:
     return Processes(fabric.global_rank, fabric.world_size, fabric.device)
 
 
-def launched_processes() -> int | None:
-    """How many processes a launcher such as torchrun has started for this job; None where there was no launcher."""
-    if any(name not in os.environ for name in NEEDED):
-        return None
-    count = os.environ["WORLD_SIZE"]
-    return int(count) if count.isdecimal() else None
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Lightning from announcing how many processes there are."""
+    loggers = [logging.getLogger(name) for name in ("lightning.fabric", "lightning.pytorch")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+@contextmanager
+def _talking() -> Iterator[None]:
+    """Report that another process is gone, in place of what the network library says of its connections."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise ProcessLostError(
+            "processes: another process of this training has stopped or cannot be reached. Its own message says why; "
+            "run the same command again to go on from the last checkpoint."
+        ) from error
 
 
 def _check_launcher(options: TrainingOptions) -> None:

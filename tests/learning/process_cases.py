@@ -28,6 +28,7 @@ from accord.methods import (
     GMNNRecipe,
     GNNRecipe,
     Shape,
+    SmoothedGNN,
     SPNRecipe,
     StructuredProxyNetwork,
     TriangleRecipe,
@@ -50,6 +51,7 @@ WALK = RefinementOptions(learning_rate=1e-2, max_epochs=EPOCHS)
 ATTENTION = GAT(hidden=4, heads=(2, 2), dropout=0.2, attention_dropout=0.3)
 CASES = {
     "gnn": (GNN, GNNRecipe(**COMMON | {"encoder": ATTENTION})),
+    "smooth": (SmoothedGNN, GNNRecipe(**COMMON)),
     "spn": (StructuredProxyNetwork, SPN),
     "consistency": (StructuredProxyNetwork, replace(SPN, consistency=0.7, scorer=LinearScorer(hidden=5, dropout=0.3))),
     "shared": (StructuredProxyNetwork, replace(SPN, shared=True, scorer=AgreementScorer(hidden=5, dropout=0.3))),
@@ -66,7 +68,7 @@ CASES = {
         ),
     ),
 }
-WEIGHTED = ("gnn", "spn", "consistency", "shared", "gmnn")
+WEIGHTED = ("gnn", "smooth", "spn", "consistency", "shared", "gmnn")
 
 
 def made_graphs(count, seed):

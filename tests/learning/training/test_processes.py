@@ -1,5 +1,6 @@
 """Several processes that share every batch train what one process trains."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from learning.process_cases import CASES, EPOCHS, train, train_together
 from torch.testing import assert_close
 
 from accord.learning.training import read_checkpoint
+from accord.methods import METHODS
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 
@@ -51,3 +53,38 @@ def test_processes_train_what_one_trains(alone, together, name):
         assert one.values["epoch"] == EPOCHS and one.values.keys() == many.values.keys()
         assert one.values["data"] == many.values["data"]
         same_numbers(one.tensors, many.tensors)
+
+
+def test_every_method_is_a_case():
+    assert {method for method, _ in CASES.values()} == set(METHODS.values())
+
+
+RESUMED = ("gnn", "shared", "gmnn")  # one part, two parts with one encoder, several stages
+HALF = 3  # epochs
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory):
+    """Checkpoints that one process wrote, and that two wrote."""
+    one, two = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")
+    for name in RESUMED:
+        train(name, one, epochs=HALF)
+    train_together(RESUMED, two, 2, HALF)
+    return one, two
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_run_of_two_processes_goes_on_with_another_number(interrupted, tmp_path, count):
+    before, there = interrupted
+    expected, here = (shutil.copytree(there if place else before, tmp_path / str(place)) for place in range(2))
+    whole = {name: train(name, expected) for name in RESUMED}
+    if count > 1:
+        train_together(RESUMED, here, count)
+    for name in RESUMED:
+        found = train(name, here).tensors() if count == 1 else read_checkpoint(here / f"0.{name}").tensors
+        same_numbers(whole[name].tensors(), found)
+        stages = sorted(path.relative_to(expected) for path in Path(expected, name).rglob("checkpoint.safetensors"))
+        for stage in stages:
+            one, many = read_checkpoint(expected / stage), read_checkpoint(here / stage)
+            assert one.values["epoch"] == many.values["epoch"] == EPOCHS
+            same_numbers(one.tensors, many.tensors)

@@ -10,6 +10,7 @@ from torch_geometric.data import Batch, Data
 from accord.errors import GraphError, InputTypeError
 from accord.graphs._checks import check_integer, check_tensor
 from accord.graphs._derived import Derived, Value
+from accord.graphs._share import Share
 from accord.graphs._topology import Topology, topology
 
 WHERE = "GraphBatch.collate"
@@ -26,6 +27,7 @@ class GraphBatch:
     topology: Topology
     y: Tensor | None = None  # [nodes] or [nodes, tasks]
     edge_attr: Tensor | None = None  # [edges, attributes]
+    share: Share | None = None  # where these are some graphs of a batch that processes share: which
     _derived: Derived = field(default_factory=Derived, init=False, repr=False)
 
     @classmethod
@@ -71,7 +73,8 @@ class GraphBatch:
         attributes = self.edge_attr
         if attributes is not None:
             attributes = _convert(attributes, x.device, x.dtype, "GraphBatch.to: edge_attr")
-        return GraphBatch(x, structure, move(self.y), attributes)
+        share = None if self.share is None else self.share.to(x.device)
+        return GraphBatch(x, structure, move(self.y), attributes, share)
 
     def cached(self, key: Hashable, build: Callable[[], Value]) -> Value:
         """The result of `build`, computed once, for example a normalised adjacency.

@@ -8,8 +8,8 @@
     │   ├── OptionError                 a setting out of its range, or an unknown name
     │   └── TooLargeError               a call that needs more memory than is available
     ├── InputTypeError (TypeError)      an object of the wrong type
-    ├── ProcessLostError (RuntimeError) another process of the same training has stopped
-    └── DataNotFoundError (FileNotFoundError)   a file or folder that is not there
+    ├── DataNotFoundError (FileNotFoundError)   a file or folder that is not there
+    └── ProcessLostError (RuntimeError) another process of one job ended, or does not answer
 
 `except ValueError` catches every bad value, and `except AccordError` every error of this list.
 """
@@ -64,7 +64,7 @@ class DataNotFoundError(AccordError, FileNotFoundError):
 
 
 class ProcessLostError(AccordError, RuntimeError):
-    """Another process that trains together with this one has stopped."""
+    """Another process of the same job ended, or does not answer."""
 
 
 class ConvergenceWarning(UserWarning):

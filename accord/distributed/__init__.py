@@ -10,16 +10,19 @@ from accord.distributed._partition import partition
 if TYPE_CHECKING:
     from accord.distributed._graph import PartGraph, cut_graph, part_batch
     from accord.distributed.propagation import PartResult, cut_field, propagate
+    from accord.distributed.solving import PartBeliefs, on_part
     from accord.distributed.tables import read_parts, write_parts
 
 __all__ = [
     "Halo",
     "Part",
+    "PartBeliefs",
     "PartGraph",
     "PartResult",
     "cut_field",
     "cut_graph",
     "cut_part",
+    "on_part",
     "part_batch",
     "partition",
     "propagate",
@@ -32,6 +35,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "_graph": ("PartGraph", "cut_graph", "part_batch"),
         "propagation": ("PartResult", "cut_field", "propagate"),
+        "solving": ("PartBeliefs", "on_part"),
         "tables": ("read_parts", "write_parts"),
     },
 )

@@ -11,6 +11,7 @@ from torch_geometric.data import Batch, Data
 from accord.errors import GraphError, InputTypeError
 from accord.graphs._checks import check_integer, check_tensor
 from accord.graphs._derived import Derived, Value
+from accord.graphs._share import Share
 from accord.graphs._topology import Topology, topology
 
 WHERE = "GraphBatch.collate"
@@ -37,7 +38,8 @@ class GraphBatch:
     topology: Topology
     y: Tensor | None = None  # [nodes] or [nodes, tasks]
     edge_attr: Tensor | None = None  # [edges, attributes]
-    halo: Border | None = None  # None: all nodes are here
+    share: Share | None = None  # where these are some graphs of a batch that processes share: which
+    halo: Border | None = None  # where these are a part of a graph: its border
     _derived: Derived = field(default_factory=Derived, init=False, repr=False)
 
     @classmethod
@@ -83,7 +85,8 @@ class GraphBatch:
         attributes = self.edge_attr
         if attributes is not None:
             attributes = _convert(attributes, x.device, x.dtype, "GraphBatch.to: edge_attr")
-        return GraphBatch(x, structure, move(self.y), attributes, halo=self.halo)
+        share = None if self.share is None else self.share.to(x.device)
+        return GraphBatch(x, structure, move(self.y), attributes, share, self.halo)
 
     def fill_ghosts(self, values: Tensor) -> Tensor:
         """Values [nodes, ...] with the rows of ghosts as their owners have them; unchanged where all nodes are here.

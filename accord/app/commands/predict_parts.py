@@ -31,7 +31,7 @@ from accord.app.runs import MODEL_CONFIG_FILE, MODEL_FILE, Run
 from accord.distributed import read_parts
 from accord.distributed._together import gather, place, together
 from accord.distributed.tables import EDGE_FOLDER, NODE_FOLDER, open_table
-from accord.errors import AccordError, InputError, OptionError
+from accord.errors import AccordError, InputError, OptionError, ProcessLostError
 from accord.estimator import NodeClassifier, PartLabels, check_parts, columns_of_model, predict_part
 
 JOB_FILE = "_job.json"  # readers of Parquet folders leave out names that begin with an underscore
@@ -197,7 +197,9 @@ def _start(job: PartsJob, count: int) -> list[int]:
             raise getattr(accord.errors, name)(text)
     if failed is not None:
         reason = str(failed).strip().splitlines()[-1]
-        raise AccordError(f"a process has failed ({reason}). Run the same command again once the cause is removed.")
+        raise ProcessLostError(
+            f"a process has failed ({reason}). Run the same command again once the cause is removed."
+        )
     return [report["rows"] for report in reports]
 
 

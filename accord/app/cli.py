@@ -15,6 +15,7 @@ from accord.app.commands.reproduce_command import reproduce
 from accord.app.commands.solve import solve
 from accord.app.console import Commands, messages, output
 from accord.app.server.options import serve
+from accord.errors import OptionError
 
 HELP = (
     "Labels that agree: joint labelling of the nodes of new graphs.\n\n"
@@ -282,13 +283,30 @@ def predict(
     precision: options.PrecisionOption = None,
     mapping: MappingOption = None,
     columns: ColumnsOption = None,
+    parts: Annotated[
+        int | None,
+        typer.Option(
+            help="Label one graph, a folder with nodes/ and edges/ of Parquet files, by so many processes of this "
+            "machine into the folder --out. Under torchrun, its processes do so.",
+            show_default="one process",
+        ),
+    ] = None,
 ) -> None:
     """Label the nodes of a new graph jointly."""
     from accord.app.commands.predict import predict_graphs, to_csv, write_columns
+    from accord.app.commands.predict_parts import is_launched, predict_parts
     from accord.app.knowledge import GivenOptions
     from accord.app.runs import open_model
     from accord.app.sources import find_tables
 
+    if parts is not None or is_launched():
+        refused = [known, forbid, forbid_directed, require, prefer, threshold, mapping, columns]
+        if diagnose or any(refused):
+            raise OptionError("--parts goes together with --out, --marginals and --precision only.")
+        done = predict_parts(open_model(run), graph, out, parts, marginals, precision)
+        if done is not None:
+            messages().print(done, soft_wrap=True, markup=False)
+        return
     given = GivenOptions(known, forbid, forbid_directed, require, prefer)
     tables = find_tables(graph, mapping, columns)
     found, notes = predict_graphs(open_model(run), graph, marginals, given, diagnose, threshold, precision, tables)

@@ -8,8 +8,34 @@ from accord.distributed._part import Part, cut_part
 from accord.distributed._partition import partition
 
 if TYPE_CHECKING:
+    from accord.distributed._graph import PartGraph, cut_graph, part_batch
     from accord.distributed.propagation import PartResult, cut_field, propagate
+    from accord.distributed.solving import PartBeliefs, on_part
+    from accord.distributed.tables import read_parts, write_parts
 
-__all__ = ["Halo", "Part", "PartResult", "cut_field", "cut_part", "partition", "propagate"]
+__all__ = [
+    "Halo",
+    "Part",
+    "PartBeliefs",
+    "PartGraph",
+    "PartResult",
+    "cut_field",
+    "cut_graph",
+    "cut_part",
+    "on_part",
+    "part_batch",
+    "partition",
+    "propagate",
+    "read_parts",
+    "write_parts",
+]
 
-__getattr__, __dir__ = lazy_names(__name__, {"propagation": ("PartResult", "cut_field", "propagate")})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "_graph": ("PartGraph", "cut_graph", "part_batch"),
+        "propagation": ("PartResult", "cut_field", "propagate"),
+        "solving": ("PartBeliefs", "on_part"),
+        "tables": ("read_parts", "write_parts"),
+    },
+)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -16,11 +17,21 @@ from accord.graphs._topology import Topology, topology
 WHERE = "GraphBatch.collate"
 
 
+class Border(Protocol):
+    """The border of a part of a graph: what brings the rows of ghosts, nodes that other processes own."""
+
+    def exchange(self, values: Tensor) -> Tensor:
+        """Fill the rows of ghosts of `values` [nodes, ...], in place, with what their owners have."""
+
+
 @dataclass(frozen=True, eq=False)
 class GraphBatch:
     """One graph, or the disjoint union of many: features, topology, labels and edge attributes.
 
     A missing label is -1. Edge attributes belong to the undirected edges of the topology, one row each.
+
+    A batch with a `halo` is one process's part of a graph. Its last nodes are ghosts: other processes own them. Every
+    edge of an own node is here, so sums over neighbours are complete at own nodes only; `fill_ghosts` gets the others.
     """
 
     x: Tensor  # [nodes, features]
@@ -28,6 +39,7 @@ class GraphBatch:
     y: Tensor | None = None  # [nodes] or [nodes, tasks]
     edge_attr: Tensor | None = None  # [edges, attributes]
     share: Share | None = None  # where these are some graphs of a batch that processes share: which
+    halo: Border | None = None  # where these are a part of a graph: its border
     _derived: Derived = field(default_factory=Derived, init=False, repr=False)
 
     @classmethod
@@ -74,7 +86,14 @@ class GraphBatch:
         if attributes is not None:
             attributes = _convert(attributes, x.device, x.dtype, "GraphBatch.to: edge_attr")
         share = None if self.share is None else self.share.to(x.device)
-        return GraphBatch(x, structure, move(self.y), attributes, share)
+        return GraphBatch(x, structure, move(self.y), attributes, share, self.halo)
+
+    def fill_ghosts(self, values: Tensor) -> Tensor:
+        """Values [nodes, ...] with the rows of ghosts as their owners have them; unchanged where all nodes are here.
+
+        To be called on everything that was summed over neighbours. All processes must call it alike.
+        """
+        return fill_ghosts(values, self.halo)
 
     def cached(self, key: Hashable, build: Callable[[], Value]) -> Value:
         """The result of `build`, computed once, for example a normalised adjacency.
@@ -121,6 +140,18 @@ class GraphBatch:
         known = self.labelled_nodes
         source, target = self.topology.edge_index
         return known[source] & known[target]
+
+
+def fill_ghosts(values: Tensor, halo: Border | None) -> Tensor:
+    """As `GraphBatch.fill_ghosts`, for what a batch keeps: a reference back to the batch would delay its release."""
+    if halo is None:
+        return values
+    if values.requires_grad:
+        raise GraphError(
+            "GraphBatch.fill_ghosts: gradients do not pass between processes, so networks cannot be trained on parts "
+            "of a graph. Call them under torch.no_grad()."
+        )
+    return halo.exchange(values)
 
 
 def _flatten(graphs: object) -> list[Data]:

@@ -11,7 +11,7 @@ import torch.multiprocessing as mp
 def run_in_parts(work, ranks, *arguments):
     """What `work(rank, ranks, *arguments)` returns in each process; an error in one of them fails the test."""
     context = mp.get_context("forkserver")  # imports once, so that processes start quickly
-    context.set_forkserver_preload(["accord.distributed", "accord.inference"])
+    context.set_forkserver_preload(["accord.distributed", "accord.estimator", "accord.inference", "pyarrow.parquet"])
     queue = context.SimpleQueue()
     with TemporaryDirectory() as folder:
         address = f"file://{folder}/meeting"

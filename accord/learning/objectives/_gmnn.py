@@ -35,7 +35,7 @@ class LabelPart(nn.Module):
             noise: randomness of a training step.
         """
         own = torch.relu(self.encoder(batch, noise))
-        around = mean_of_neighbours(labels, batch.topology).transpose(0, 1).to(own.dtype)
+        around = batch.fill_ghosts(mean_of_neighbours(labels, batch.topology).transpose(0, 1).to(own.dtype))
         logits: Tensor = self.head(torch.relu(self.hidden(torch.cat([own, around], -1))))
         return logits.transpose(0, 1)
 

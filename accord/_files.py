@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from accord._launched import RANKS
 from accord.errors import InputError
 
 FINGERPRINT_DIGITS = 16  # 64 bits: two different contents share one by chance once in 10^19
 CHECKSUM = "sha256"  # key of a json file that holds the checksum of all its other keys
 LOCK_FILE = ".lock"
 LEFTOVER = re.compile(r"\.(.+\.(?:csv|fg|gz|html|json|MAP|MAR|md|npz|parquet|png|PR|safetensors|uai))\.([0-9]{1,10})")
-RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID")  # set by launchers of several processes for one job
 CHUNK = 1 << 20  # bytes read at a time
 _locked = threading.local()  # folders that the current thread has locked
 
@@ -165,12 +165,15 @@ def locked(folder: Path) -> Iterator[None]:
     """Keep other processes out of a folder, which is made if needed; refused if another process holds it.
 
     The system releases the lock when the process ends, however it ends. A thread may lock a folder twice. Of several
-    processes that a launcher started for one job, only the first takes the lock.
+    processes that a launcher started for one job, only the first makes the folder and takes the lock.
     """
+    if any(os.environ.get(name, "0") != "0" for name in RANKS):
+        yield
+        return
     folder.mkdir(parents=True, exist_ok=True)
     own: set[Path] = _locked.__dict__.setdefault("folders", set())
     key = folder.resolve()
-    if key in own or any(os.environ.get(name, "0") != "0" for name in RANKS):
+    if key in own:
         yield
         return
     from filelock import FileLock, Timeout  # imported here, because few uses of the package lock a folder

@@ -9,7 +9,8 @@
     │   └── TooLargeError               a call that needs more memory than is available
     ├── InputTypeError (TypeError)      an object of the wrong type
     ├── WorkerError (RuntimeError)      a process that did part of the work died again and again
-    └── DataNotFoundError (FileNotFoundError)   a file or folder that is not there
+    ├── DataNotFoundError (FileNotFoundError)   a file or folder that is not there
+    └── ProcessLostError (RuntimeError) another process of one job ended, or does not answer
 
 `except ValueError` catches every bad value, and `except AccordError` every error of this list.
 """
@@ -65,6 +66,10 @@ class WorkerError(AccordError, RuntimeError):
 
 class DataNotFoundError(AccordError, FileNotFoundError):
     """A file or folder was not found; a benchmark's files could not be fetched either."""
+
+
+class ProcessLostError(AccordError, RuntimeError):
+    """Another process of the same job ended, or does not answer."""
 
 
 class ConvergenceWarning(UserWarning):

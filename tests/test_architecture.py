@@ -17,6 +17,7 @@ LAYERS = [
     "_version",
     "_lazy",
     "_prebuilt",
+    "_launched",
     "errors",
     "_files",
     "_memory",
@@ -37,6 +38,7 @@ LAYERS = [
     "experiments",
     "bench",
     "app",
+    "__main__",
 ]
 CORE = LAYERS[: LAYERS.index("estimator")]
 CORE_PACKAGES = {

@@ -1,10 +1,12 @@
 """`accord`: arguments and options of every command. The work is done in commands/."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from accord._launched import launched_rank
 from accord._version import __version__
 from accord.app import options
 from accord.app.commands.bench import bench_app
@@ -121,6 +123,8 @@ def fit(
         ),
     ] = None,
     accelerator: Annotated[str | None, typer.Option(help="cpu, cuda or auto.", show_default="auto")] = None,
+    devices: options.DevicesOption = None,
+    nodes: options.NodesOption = None,
     ensemble: options.EnsembleOption = None,
     refit: options.RefitOption = None,
     order: options.OrderOption = None,
@@ -142,7 +146,8 @@ def fit(
     columns: ColumnsOption = None,
 ) -> None:
     """Train a model. The same command, given again, continues a stopped run."""
-    from accord.app.commands.fit import fit_run, show_run
+    from accord.app.commands.fit import fit_run, share_training, show_run
+    from accord.app.launching import is_to_launch, launch, with_processes
     from accord.app.settings import read_recipe_flags, read_settings
     from accord.app.sources import find_tables, load_data
 
@@ -157,6 +162,8 @@ def fit(
         "preset": preset,
         "features": features,
         "accelerator": accelerator,
+        "devices": devices,
+        "nodes": nodes,
         "ensemble": ensemble,
         "refit": refit,
         "order": order,
@@ -166,12 +173,17 @@ def fit(
         "word_vectors": None if word_vectors is None else str(word_vectors),
     }
     flags = flags if recipe is None else read_recipe_flags(recipe, flags)
-    settings = read_settings(config, flags, override or ())
+    settings = with_processes(read_settings(config, flags, override or ()))
+    if is_to_launch(settings):
+        raise typer.Exit(launch(settings, [sys.executable, "-m", "accord", *sys.argv[1:]]))
     loaded = load_data(data, settings.seed, find_tables(Path(data), mapping, columns))
     name = loaded.name.rstrip("*")
     kind = f"{settings.method}{'-refined' if settings.refine else ''}"
     folder = run or Path("runs") / f"{name}-{kind}-{settings.encoder}"
-    show_run(fit_run(loaded, settings, folder, messages()), output())
+    if launched_rank():
+        share_training(loaded, settings, folder)
+    else:
+        show_run(fit_run(loaded, settings, folder, messages()), output())
 
 
 @app.command()

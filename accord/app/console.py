@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
+from accord._launched import launched_rank
 from accord.errors import (
     AccordError,
     ConvergenceWarning,
@@ -17,12 +18,14 @@ from accord.errors import (
     DivergenceWarning,
     MajorityWarning,
     MissingValuesWarning,
+    ProcessLostError,
     UnseenCategoriesWarning,
     UnseenStatesWarning,
     UnusedLabelsWarning,
 )
 
 BAD_INPUT = 2  # exit code of a command that was refused
+LOST_PROCESS = 3  # exit code of a process that stopped because another one of its job did
 INTERRUPTED = 130  # exit code after Ctrl-C, by the shell's convention
 OWN_WARNINGS = (
     ConvergenceWarning,
@@ -80,8 +83,10 @@ class Commands(TyperGroup):
                 return super().invoke(ctx)
         except (AccordError, OSError) as error:
             message = in_command_line_words(error) if isinstance(error, AccordError) else describe_os_error(error)
-            messages().print(Text.assemble(("Error: ", "bold red"), (message, "red")), soft_wrap=True)
-            raise typer.Exit(BAD_INPUT) from error
+            # Of several processes, any may fail: the message says which one did.
+            title = f"Error in process {launched_rank()}: " if launched_rank() else "Error: "
+            messages().print(Text.assemble((title, "bold red"), (message, "red")), soft_wrap=True)
+            raise typer.Exit(LOST_PROCESS if isinstance(error, ProcessLostError) else BAD_INPUT) from error
         except KeyboardInterrupt as stop:
             messages().print("[yellow]Stopped.[/] Completed work is kept. Run the same command again to continue.")
             raise typer.Exit(INTERRUPTED) from stop
@@ -107,7 +112,9 @@ def show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print one of Accord's warnings as one line, and any other as Python does."""
+    """Print one of Accord's warnings as one line, and any other as Python does; of several processes, in the first."""
+    if launched_rank():
+        return
     if issubclass(category, OWN_WARNINGS):
         messages().print(Text.assemble(("Warning: ", "bold yellow"), (str(message), "yellow")), soft_wrap=True)
     else:

@@ -38,6 +38,19 @@ PreferOption = Annotated[
     ),
 ]
 
+DevicesOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Processes that train together on each machine, one device each; batches of graphs are divided among "
+        "them. They are started here, or by torchrun -m -- accord fit.",
+        show_default="1, or the launcher's",
+    ),
+]
+NodesOption = Annotated[
+    int | None, typer.Option(min=1, help="Machines that train together.", show_default="1, or the launcher's")
+]
+
 EnsembleOption = Annotated[
     int | None, typer.Option(help="Average the evidence of so many seeds, trained side by side.", show_default="1")
 ]

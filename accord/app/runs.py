@@ -16,10 +16,11 @@ MODEL_FILE, MODEL_CONFIG_FILE, CHECKPOINT_FILE = "model.safetensors", "model.jso
 SEEN_NODES_FILE = "seen_nodes.npz"
 SEARCH_FOLDER = "search"  # of `accord tune`, which searches before there is a run
 CASES_KEY = "cases"  # of cases.json
-# May differ when a run continues: the device changes only speed and rounding, and data may have moved.
+# May differ when a run continues: devices and processes change only speed and rounding, and data may have moved.
 MAY_DIFFER = (
     *("versions", "settings.accelerator", "recipe.training.accelerator", "data.name", "data.source"),
     *("settings.unlabelled", "settings.start"),
+    *("settings.devices", "settings.nodes", "recipe.training.devices", "recipe.training.nodes"),
 )
 SHOWN_DIFFERENCES = 4
 # What commands read of config.json.

@@ -38,6 +38,8 @@ class FitSettings:
     preset: str = "accord"
     features: str = "auto"  # the preset's treatment for the benchmark, else raw
     accelerator: str = "auto"
+    devices: int | None = None  # processes of each machine; None: as many as a launcher has started, else one
+    nodes: int | None = None  # machines; None: as many as a launcher uses, else one
     ensemble: int = 1
     refit: bool = False
     order: int = 2  # 3: with triangles
@@ -49,11 +51,12 @@ class FitSettings:
     whole_recipe: Mapping[str, Any] = field(default_factory=dict)  # of a recipe file, in place of the preset's
 
     def plain(self) -> dict[str, Any]:
-        """The settings as JSON values; the usual order is left out, as in runs of earlier versions."""
-        return {name: value for name, value in asdict(self).items() if name != "order" or value != 2}
+        """The settings as JSON values; what later versions added is left out where it has its usual value."""
+        usual = {"order": 2, "devices": None, "nodes": None}
+        return {name: value for name, value in asdict(self).items() if name not in usual or value != usual[name]}
 
 
-WHOLE_NUMBERS = ("max_epochs", "seed", "ensemble", "order")
+WHOLE_NUMBERS = ("max_epochs", "seed", "ensemble", "order", "devices", "nodes")
 KEYS = tuple(entry.name for entry in fields(FitSettings) if entry.name != "whole_recipe")  # of a TOML file
 RECIPE_SETS = ("encoder", "edge_encoder", "preset", "refine")  # flags that a recipe file leaves no room for
 

@@ -52,32 +52,42 @@ class Halo:
 
         Own rows may be changed as soon as this returns.
         """
-        if not any(len(rows) for rows in self.send) and not self.num_ghosts:
-            return _nothing
-        staged = _stage(values, self.group)
-        requests: list[dist.Work | None] = []
-        received: list[tuple[slice | None, Tensor]] = []
-        first = self.num_own
-        for process, rows in enumerate(self.send):
-            if len(rows):
-                parcel = values.index_select(0, rows.to(values.device)).to(staged).contiguous()
-                requests.append(dist.isend(parcel, group=self.group, group_dst=process))
-                received.append((None, parcel))  # kept until it has been sent
-        for process, count in enumerate(self.receive):
-            if count:
-                place = slice(first, first + count)
-                buffer = torch.empty(count, *values.shape[1:], dtype=values.dtype, device=staged)
-                requests.append(dist.irecv(buffer, group=self.group, group_src=process))
-                received.append((place, buffer))
-                first += count
+        arriving = self.post([values.index_select(0, rows.to(values.device)) for rows in self.send])
 
         def wait() -> None:
+            if self.num_ghosts:
+                values[self.num_own : self.num_own + self.num_ghosts] = arriving().to(values.device)
+            else:
+                arriving()
+
+        return wait
+
+    def post(self, parcels: Sequence[Tensor]) -> Callable[[], Tensor]:
+        """Begin an exchange of rows that were collected already; the returned function waits for those of ghosts.
+
+        Args:
+            parcels: for each process, what it gets: a row for each of `send`.
+        """
+        like = parcels[0]
+        if not any(len(rows) for rows in self.send) and not self.num_ghosts:
+            return lambda: like.new_empty(0, *like.shape[1:])
+        staged = _stage(like, self.group)
+        ghosts = torch.empty(self.num_ghosts, *like.shape[1:], dtype=like.dtype, device=staged)
+        requests: list[dist.Work | None] = []
+        leaving = [parcel.to(staged).contiguous() for parcel in parcels]  # kept until they have been sent
+        for process, parcel in enumerate(leaving):
+            if len(parcel):
+                requests.append(dist.isend(parcel, group=self.group, group_dst=process))
+        for process, place in enumerate(ghosts.split(list(self.receive))):
+            if len(place):
+                requests.append(dist.irecv(place, group=self.group, group_src=process))
+
+        def wait() -> Tensor:
             for request in requests:
                 assert request is not None
                 request.wait()
-            for place, buffer in received:
-                if place is not None:
-                    values[place] = buffer.to(values.device)
+            leaving.clear()
+            return ghosts
 
         return wait
 
@@ -85,7 +95,3 @@ class Halo:
 def _stage(values: Tensor, group: dist.ProcessGroup | None) -> torch.device:
     """Where parcels lie while they travel: gloo takes them from the host, nccl from the GPU."""
     return values.device if dist.get_backend(group) == "nccl" else torch.device("cpu")
-
-
-def _nothing() -> None:
-    pass

@@ -14,6 +14,8 @@ from accord.graphs import GraphBatch
 class Encoder(nn.Module, ABC):
     """A built encoder; its parameters have a leading replica axis."""
 
+    on_parts = False  # whether it can run on parts of a graph, each in a process of its own
+
     def __init__(self, in_channels: int, out_channels: int, num_replicas: int) -> None:
         super().__init__()
         if min(in_channels, out_channels) < 1 or num_replicas < 1:
@@ -44,6 +46,11 @@ class Encoder(nn.Module, ABC):
             raise OptionError(
                 f"{type(self).__name__}: noise for {noise.num_replicas} replicas, but the encoder has "
                 f"{self.num_replicas}. Build both from the same seeds."
+            )
+        if batch.halo is not None and not self.on_parts:
+            raise OptionError(
+                f"{type(self).__name__}: this encoder reads the graph as a whole, so it cannot run on parts of one. "
+                "Train with 'gcn', 'sage', 'gat', 'gcnii', 'mlp' or 'linear', or predict on one machine."
             )
         return self.encode(batch, noise)
 

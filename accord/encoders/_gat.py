@@ -68,6 +68,7 @@ class GATLayer(Layer):
     """Attention with several heads over neighbours and self."""
 
     adds_skip = True
+    on_parts = True
 
     def __init__(
         self,
@@ -100,5 +101,5 @@ class GATLayer(Layer):
         head_bias = None if self.average else bias.unflatten(-1, (self.heads, self.channels))
         pattern, layer = arc_pattern(batch, True), FIRST_ATTENTION_LAYER + number
         out = attend_heads(h, self.source, self.target, pattern, LEAKY_SLOPE, noise, self.dropout, layer, head_bias)
-        out = out.mean(2) + bias if self.average else out.flatten(2)
+        out = batch.fill_ghosts(out.mean(2) + bias if self.average else out.flatten(2))
         return out if skip is None else signal.linear_onto(out, skip.weight)

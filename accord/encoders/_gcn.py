@@ -13,6 +13,8 @@ from accord.graphs import GraphBatch
 class GCNLayer(Layer):
     """A linear map, a normalised sum over neighbours and self, and a bias."""
 
+    on_parts = True
+
     def __init__(self, in_channels: int, out_channels: int, seeds: Sequence[int], name: str) -> None:
         super().__init__()
         self.weight = glorot_weights(seeds, f"{name}.weight", (in_channels, out_channels))

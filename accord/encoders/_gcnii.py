@@ -63,6 +63,8 @@ class GCNII(EncoderSpec):
 class GCNIIEncoder(Encoder):
     """A built GCNII."""
 
+    on_parts = True
+
     def __init__(self, spec: GCNII, in_channels: int, out_channels: int, seeds: Sequence[int]) -> None:
         super().__init__(in_channels, out_channels if spec.head else spec.hidden, len(seeds))
         self.spec = spec

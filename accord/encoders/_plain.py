@@ -14,6 +14,8 @@ from accord.graphs import GraphBatch
 class LinearLayer(Layer):
     """A linear map as a layer of a stack."""
 
+    on_parts = True
+
     def __init__(self, in_channels: int, out_channels: int, seeds: Sequence[int], name: str) -> None:
         super().__init__()
         self.map = ReplicaLinear(in_channels, out_channels, seeds, name)
@@ -50,6 +52,8 @@ class Linear(EncoderSpec):
 class LinearEncoder(Encoder):
     """A built linear encoder."""
 
+    on_parts = True
+
     def __init__(self, spec: Linear, in_channels: int, out_channels: int, seeds: Sequence[int]) -> None:
         super().__init__(in_channels, out_channels, len(seeds))
         self.map = ReplicaLinear(in_channels, out_channels, seeds, "map")
@@ -78,6 +82,8 @@ class Identity(EncoderSpec):
 
 class IdentityEncoder(Encoder):
     """A built identity encoder."""
+
+    on_parts = True
 
     def __init__(self, spec: Identity, in_channels: int, num_replicas: int) -> None:
         super().__init__(in_channels, in_channels, num_replicas)

@@ -13,6 +13,8 @@ from accord.graphs import GraphBatch
 class SAGELayer(Layer):
     """A linear map of the neighbours' mean, a linear map of the node itself, and a bias."""
 
+    on_parts = True
+
     def __init__(self, in_channels: int, out_channels: int, seeds: Sequence[int], name: str) -> None:
         super().__init__()
         self.neighbours = ReplicaLinear(in_channels, out_channels, seeds, f"{name}.neighbours")

@@ -17,6 +17,7 @@ class Layer(nn.Module, ABC):
     """One step of message passing, without dropout, normalisation and activation."""
 
     adds_skip: ClassVar[bool] = False  # whether `forward` takes the skip connection as a last argument and adds it
+    on_parts: ClassVar[bool] = False  # whether what it sums over neighbours goes through `GraphBatch.fill_ghosts`
 
     @abstractmethod
     def forward(self, signal: Signal, batch: GraphBatch, noise: Noise | None, number: int) -> Tensor:
@@ -72,6 +73,7 @@ class StackedEncoder(Encoder):
         self.layers = nn.ModuleList(
             spec.make_layer(number, inputs, outputs, seeds) for number, (inputs, outputs) in steps
         )
+        self.on_parts = all(cast(Layer, layer).on_parts for layer in self.layers)
         self.skips = nn.ModuleList(
             ReplicaLinear(inputs, outputs, seeds, f"skips.{number}") for number, (inputs, outputs) in steps if spec.skip
         )

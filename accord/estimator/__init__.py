@@ -3,6 +3,16 @@
 from accord.estimator._checks import ACCELERATORS
 from accord.estimator._classifier import NodeClassifier
 from accord.estimator._explanation import Explanation
+from accord.estimator._parts import PartLabels, check_parts, columns_of_model, predict_part
 from accord.estimator._search import find_settings
 
-__all__ = ["ACCELERATORS", "Explanation", "NodeClassifier", "find_settings"]
+__all__ = [
+    "ACCELERATORS",
+    "Explanation",
+    "NodeClassifier",
+    "PartLabels",
+    "check_parts",
+    "columns_of_model",
+    "find_settings",
+    "predict_part",
+]

@@ -21,6 +21,10 @@ ACCELERATORS = ("auto", "cpu", "cuda")
 FEATURES = ("auto", *TREATMENTS)
 # More states must be set by num_states: an edge's table grows with their square, and a stray label may be the reason.
 MOST_STATES = 1000
+COUNTS = (  # parameters that are whole numbers, and the least that each may be
+    *(("seed", 0), ("num_states", 1), ("max_epochs", 0), ("ensemble", 1), ("search", 1)),
+    *(("devices", 1), ("nodes", 1)),
+)
 SHOWN_CHARACTERS = 40  # of a parameter in a model's repr
 
 
@@ -31,9 +35,9 @@ def check_parameters(given: dict[str, Any]) -> None:
             f"NodeClassifier: recipe is a {type(given['recipe']).__name__}, not an accord Recipe or the path of a "
             "recipe file."
         )
-    for name, least in (("seed", 0), ("num_states", 1), ("max_epochs", 0), ("ensemble", 1), ("search", 1)):
+    for name, least in COUNTS:
         value = given[name]
-        if value is None and name not in ("seed", "ensemble"):
+        if value is None and name in ("num_states", "max_epochs", "search"):
             continue
         if not isinstance(value, Integral) or isinstance(value, bool):
             raise InputTypeError(f"NodeClassifier: {name} is {value!r}; a whole number is needed.")
@@ -58,6 +62,11 @@ def check_parameters(given: dict[str, Any]) -> None:
     for name, choices in (("accelerator", ACCELERATORS), ("features", FEATURES)):
         if given[name] not in choices:
             raise OptionError(f"NodeClassifier: {name} {given[name]!r} is unknown. Choose one of {', '.join(choices)}.")
+    if given["search"] is not None and given["devices"] * given["nodes"] > 1:
+        raise OptionError(
+            "NodeClassifier: search tries settings in one process. Search with devices=1 and nodes=1, then train the "
+            "best with recipe=model.recipe_ on several."
+        )
     if given["accelerator"] == "cuda" and not torch.cuda.is_available():
         raise OptionError(
             "NodeClassifier: accelerator 'cuda' is not available: torch finds no GPU. Choose 'cpu' or 'auto'."

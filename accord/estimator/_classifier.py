@@ -1,16 +1,16 @@
 """`NodeClassifier`: learn from labelled graphs, label new ones jointly, save and load."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from torch import Tensor
 from torch_geometric.data import Data
 
 from accord._files import locked
+from accord._launched import launched_rank
 from accord.encoders import EncoderSpec
 from accord.encoders.scorers.triangles import check_table_size
 from accord.errors import OptionError
@@ -85,6 +85,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         label_names: names of the states, kept with the model; None takes those that graphs carry
             (`Data.label_names`, as `accord.datasets.read_graphs` sets them), sorted. Labels are then matched by name.
         accelerator: "auto", "cpu" or "cuda".
+        devices: processes of each machine that train together, started by torchrun or `accord fit --devices`. They
+            share every batch of graphs, with the result of one process; the first one writes files.
+        nodes: machines that train together.
         features: "raw", "row-normalised", "standardised" (by the training nodes), "words" (`Data.tokens`, a list of
             strings, by a vocabulary of the training graphs), or "auto": words where graphs have tokens; for a benchmark
             the preset's choice, else the benchmark's own; for other data standardised, unless features are sparse.
@@ -147,6 +150,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         order: int = 2,
         words: WordOptions | None = None,
         scheme: str | None = AUTO,
+        devices: int = 1,
+        nodes: int = 1,
     ) -> None:
         self.method = method
         self.encoder = encoder
@@ -172,6 +177,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self.order = order
         self.words = words
         self.scheme = scheme
+        self.devices = devices
+        self.nodes = nodes
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Parameters that differ from their defaults, each in a few characters; scikit-learn gives the limit."""
@@ -208,7 +215,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         if self.order == 3 and isinstance(recipe, SPNRecipe) and recipe.triangles is None:
             recipe = replace(recipe, triangles=TriangleRecipe())
         check_class_weight(self.class_weight, self.method, getattr(recipe, "refinement", None) is not None)
-        training = replace(recipe.training, accelerator=self.accelerator)
+        training = replace(recipe.training, accelerator=self.accelerator, devices=self.devices, nodes=self.nodes)
         if self.max_epochs is not None:
             training = replace(training, max_epochs=self.max_epochs)
         recipe = replace(recipe, training=training)
@@ -343,7 +350,10 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
 
     def _fit_once(self, run: TrainingRun, start: "NodeClassifier | None") -> FieldModel:
         """A model of the recipe, trained on a run from its own initial weights or those of `start`."""
-        run = run if start is None else replace(run, start=self._weights_of(start))
+        if start is not None:
+            with torch.device("meta"):  # sizes without memory
+                untrained = self._method().build(self.shape_, self._members())
+            run = replace(run, start=starting_weights(start, untrained))
         model = self._method().fit(run, self.shape_, self._members())
         if start is not None:
             keep_seen_states(model, start.model_)
@@ -369,11 +379,6 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self.replicas_ = Replicas((self.seed,), self.shape_.num_tasks)
         return data.train, data.validation
 
-    def _weights_of(self, start: "NodeClassifier") -> Mapping[str, Tensor]:
-        """Weights of another model's networks, if they have the sizes of this model's."""
-        with torch.device("meta"):  # sizes without memory
-            return starting_weights(start, self._method().build(self.shape_, self._members()))
-
     def _method(self) -> Method:
         return METHODS[self.method](self.recipe_, self.level, self.ensemble)
 
@@ -386,7 +391,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
     def save(self, folder: str | Path) -> None:
         """Write weights (safetensors), configuration (json) and a model card; nothing that could run code."""
         self._check_fitted()
-        write_model(Path(folder), tensors_of(self), config_of(self))
+        if self.devices * self.nodes == 1 or launched_rank() == 0:
+            write_model(Path(folder), tensors_of(self), config_of(self))
 
     @classmethod
     def load(cls, folder: str | Path, accelerator: str = "cpu") -> "NodeClassifier":

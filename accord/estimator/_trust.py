@@ -84,23 +84,30 @@ def _usual(model: FieldModel, labels: Tensor, alone: Tensor, topology: Topology,
     if not bool(far.any()):
         return labels
     task, graph = far.nonzero()[0].tolist()
-    seen, usual, _ = model.validated.departure[task]
     own = topology.graph == graph
     count, graphs = int((labels != alone)[task, own].sum()), int(far.any(0).sum())
+    more = f" The same holds for {graphs - 1} more graphs." if graphs > 1 else ""
+    warn_of_departure(model, task, count, int(own.sum()), fallback, more)
+    return torch.where(far[:, topology.graph], alone, labels) if fallback else labels
+
+
+def warn_of_departure(
+    model: FieldModel, task: int, count: int, nodes: int, fallback: bool, more: str = "", stacklevel: int = 7
+) -> None:
+    """Warn of a graph where joint labels of a task differ from the node network's at `count` of `nodes` nodes."""
+    seen, usual, _ = model.validated.departure[task]
     action = (
         "The node network's labels are given instead."
         if fallback
         else "Compare with answers(); NodeClassifier(fallback=True) gives the node network's labels in such cases."
     )
-    more = f" The same holds for {graphs - 1} more graphs." if graphs > 1 else ""
     warnings.warn(
-        f"NodeClassifier.predict: joint labels differ from the node network's at {count} of {int(own.sum())} nodes; "
+        f"NodeClassifier.predict: joint labels differ from the node network's at {count} of {nodes} nodes; "
         f"on validation graphs at {int(usual)} of {int(seen)}. The graph may be unlike the training graphs, and its "
         f"joint labels wrong.{more} {action}",
         DepartureWarning,
-        stacklevel=6,
+        stacklevel=stacklevel,
     )
-    return torch.where(far[:, topology.graph], alone, labels) if fallback else labels
 
 
 def unusual_graphs(model: FieldModel, differing: Tensor, topology: Topology) -> Tensor:

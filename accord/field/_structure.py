@@ -1,6 +1,8 @@
 """The graphs of a field, and what follows from them."""
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 from torch import Tensor
 
@@ -13,6 +15,8 @@ from accord.graphs.sequences import SequenceLayout, path_layout
 
 class Structure:
     """Edges and graphs that were checked. Fields that differ in their potentials only share one."""
+
+    solver: Callable[..., Any] | None = None  # solves fields on a part of a graph, in place of `propagate`
 
     def __init__(self, edge_index: Tensor, graph: Tensor, num_graphs: int, num_nodes: int) -> None:
         self.edge_index, self.graph = edge_index, graph

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         labels_within,
         training_nodes,
     )
+    from accord.graphs._share import Rows, Share
     from accord.graphs._topology import Arcs, Topology, topology
     from accord.graphs._triangles import SIDES, Triangles, find_sides, topology_triangles, triangles
     from accord.graphs.sequences import WordOptions, has_tokens, path_edges
@@ -63,6 +64,8 @@ __all__ = [
     "FeatureTreatment",
     "GraphBatch",
     "GraphColumns",
+    "Rows",
+    "Share",
     "Topology",
     "Triangles",
     "WordOptions",
@@ -134,6 +137,7 @@ __getattr__, __dir__ = lazy_names(
             "labels_within",
             "training_nodes",
         ],
+        "_share": ["Rows", "Share"],
         "_topology": ["Arcs", "Topology", "topology"],
         "_triangles": ["SIDES", "Triangles", "find_sides", "topology_triangles", "triangles"],
         "sequences": ["WordOptions", "has_tokens", "path_edges"],

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -10,9 +11,17 @@ from torch_geometric.data import Batch, Data
 from accord.errors import GraphError, InputTypeError
 from accord.graphs._checks import check_integer, check_tensor
 from accord.graphs._derived import Derived, Value
+from accord.graphs._share import Share
 from accord.graphs._topology import Topology, topology
 
 WHERE = "GraphBatch.collate"
+
+
+class Border(Protocol):
+    """The border of a part of a graph: what brings the rows of ghosts, nodes that other processes own."""
+
+    def exchange(self, values: Tensor) -> Tensor:
+        """Fill the rows of ghosts of `values` [nodes, ...], in place, with what their owners have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,12 +29,17 @@ class GraphBatch:
     """One graph, or the disjoint union of many: features, topology, labels and edge attributes.
 
     A missing label is -1. Edge attributes belong to the undirected edges of the topology, one row each.
+
+    A batch with a `halo` is one process's part of a graph. Its last nodes are ghosts: other processes own them. Every
+    edge of an own node is here, so sums over neighbours are complete at own nodes only; `fill_ghosts` gets the others.
     """
 
     x: Tensor  # [nodes, features]
     topology: Topology
     y: Tensor | None = None  # [nodes] or [nodes, tasks]
     edge_attr: Tensor | None = None  # [edges, attributes]
+    share: Share | None = None  # where these are some graphs of a batch that processes share: which
+    halo: Border | None = None  # where these are a part of a graph: its border
     _derived: Derived = field(default_factory=Derived, init=False, repr=False)
 
     @classmethod
@@ -71,7 +85,15 @@ class GraphBatch:
         attributes = self.edge_attr
         if attributes is not None:
             attributes = _convert(attributes, x.device, x.dtype, "GraphBatch.to: edge_attr")
-        return GraphBatch(x, structure, move(self.y), attributes)
+        share = None if self.share is None else self.share.to(x.device)
+        return GraphBatch(x, structure, move(self.y), attributes, share, self.halo)
+
+    def fill_ghosts(self, values: Tensor) -> Tensor:
+        """Values [nodes, ...] with the rows of ghosts as their owners have them; unchanged where all nodes are here.
+
+        To be called on everything that was summed over neighbours. All processes must call it alike.
+        """
+        return fill_ghosts(values, self.halo)
 
     def cached(self, key: Hashable, build: Callable[[], Value]) -> Value:
         """The result of `build`, computed once, for example a normalised adjacency.
@@ -118,6 +140,18 @@ class GraphBatch:
         known = self.labelled_nodes
         source, target = self.topology.edge_index
         return known[source] & known[target]
+
+
+def fill_ghosts(values: Tensor, halo: Border | None) -> Tensor:
+    """As `GraphBatch.fill_ghosts`, for what a batch keeps: a reference back to the batch would delay its release."""
+    if halo is None:
+        return values
+    if values.requires_grad:
+        raise GraphError(
+            "GraphBatch.fill_ghosts: gradients do not pass between processes, so networks cannot be trained on parts "
+            "of a graph. Call them under torch.no_grad()."
+        )
+    return halo.exchange(values)
 
 
 def _flatten(graphs: object) -> list[Data]:

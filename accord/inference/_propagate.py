@@ -190,6 +190,16 @@ def propagate(
         return propagate_factors(field, options, backend, start)
     if isinstance(start, FactorBeliefs):
         raise InputTypeError("propagate: start holds beliefs of a field with factors. Give those of a PairwiseField.")
+    if isinstance(field, PairwiseField) and field.structure.solver is not None:
+        beliefs: Beliefs = field.structure.solver(
+            field,
+            semiring=semiring,
+            damping=damping,
+            edge_appearance=edge_appearance,
+            max_sweeps=max_sweeps,
+            tolerance=tolerance,
+        )
+        return beliefs
     return Propagation(field, semiring, damping, edge_appearance, max_sweeps, tolerance, backend, schedule)(start=start)
 
 

@@ -119,6 +119,21 @@ def smooth(probabilities: Tensor, batch: GraphBatch, rounds: int, share: float) 
         return probabilities
     arcs = batch.topology.arcs
     columns = probabilities.transpose(0, 1).flatten(1)  # all replicas and states side by side
-    spread = LabelPropagation(num_layers=rounds, alpha=share)(columns, torch.stack([arcs.source, arcs.target]))
+    spread = LabelPropagation(num_layers=rounds, alpha=share)(
+        columns,
+        torch.stack([arcs.source, arcs.target]),
+        edge_weight=_part_weights(batch),
+        post_step=lambda mixed: batch.fill_ghosts(mixed.clamp_(0.0, 1.0)),
+    )
     mixed: Tensor = spread.view(len(columns), *probabilities.shape[::2]).transpose(0, 1)
     return mixed.to(probabilities.dtype)  # PyG computes degrees in torch's default type
+
+
+def _part_weights(batch: GraphBatch) -> Tensor | None:
+    """The weight of each arc on a part of a graph, where PyG cannot count the neighbours of ghosts; None elsewhere."""
+    if batch.halo is None:
+        return None
+    arcs = batch.topology.arcs
+    degree = torch.bincount(arcs.target, minlength=batch.num_nodes).to(torch.get_default_dtype())
+    scale = batch.fill_ghosts(degree.rsqrt())  # a node without neighbours has no arc that would read it
+    return scale[arcs.source] * scale[arcs.target]

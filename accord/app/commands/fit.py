@@ -46,6 +46,7 @@ from accord.graphs import (
     labels_within,
     scale_ratio,
 )
+from accord.learning.training import join_processes
 from accord.methods import recipe_from_config, recipe_to_config
 
 MEASURED = ("precision", "departure", "unseen")  # parts of a choice that say nothing to readers of a report
@@ -82,11 +83,12 @@ def fit_run(
         marks: further keys for config.json, by which a command recognises its own runs.
     """
     model, beside = build_model(data, settings), load_beside(settings.unlabelled, settings.start)
+    processes = join_processes(model.resolve_recipe(data.train).training)
     config = run_config(data, settings, model) | dict(marks or {}) | ({"beside": beside.marks} if beside.marks else {})
     check_place(path)  # before the lock makes a file
     with locked(path):
         run = start_run(path, config)
-        if run.finished:
+        if processes.from_first(run.finished):
             name = escape(str(path))
             console.print(
                 f"[dim]{name} is already finished. To train again, remove it or choose another folder with --run.[/]",
@@ -103,6 +105,15 @@ def fit_run(
         if not (path / REPORT_FILE).is_file():  # also after a kill between results and report
             write_report(run)
     return run
+
+
+def share_training(data: Benchmark, settings: FitSettings, path: Path) -> None:
+    """Train together with the first process, which alone does what else `fit_run` does; nothing is written here."""
+    model, beside = build_model(data, settings), load_beside(settings.unlabelled, settings.start)
+    processes = join_processes(model.resolve_recipe(data.train).training)
+    finished: bool = processes.from_first(False)
+    if not finished:
+        model.fit(data.train, data.val or None, path, unlabelled=beside.unlabelled, start=beside.start)
 
 
 def show_run(run: Run, console: Console) -> None:
@@ -132,6 +143,8 @@ def build_model(data: Benchmark, settings: FitSettings) -> NodeClassifier:
         num_states=data.num_states,
         label_names=data.label_names,
         accelerator=settings.accelerator,
+        devices=settings.devices or 1,
+        nodes=settings.nodes or 1,
         features=settings.features,
         task_names=data.task_names,
         ensemble=settings.ensemble,

@@ -57,15 +57,33 @@ def predict(
     ] = None,
     mapping: MappingOption = None,
     columns: ColumnsOption = None,
+    parts: Annotated[
+        int | None,
+        typer.Option(
+            help="Label one graph, a folder with nodes/ and edges/ of Parquet files, by so many processes of this "
+            "machine into the folder --out. Under torchrun, its processes do so.",
+            show_default="one process",
+        ),
+    ] = None,
 ) -> None:
     """Label the nodes of new graphs jointly."""
     from accord.app.commands.predict import Wanted, predict_blocks, predict_graphs, to_csv, write_columns
     from accord.app.commands.predict._job import BLOCK_GRAPHS
+    from accord.app.commands.predict._parts import is_launched, predict_parts
     from accord.app.knowledge import GivenOptions
     from accord.app.runs import open_model
     from accord.app.sources import find_tables
     from accord.distributed.engines import open_engine
 
+    if parts is not None or is_launched():
+        refused: list[object] = [known, forbid, forbid_directed, require, prefer, threshold, mapping, columns]
+        refused += [engine, workers, address, gpus_per_worker, block_graphs]
+        if diagnose or any(refused):
+            raise OptionError("--parts goes together with --out, --marginals and --precision only.")
+        labelled = predict_parts(open_model(run), graph, out, parts, marginals, precision)
+        if labelled is not None:
+            messages().print(labelled, soft_wrap=True, markup=False)
+        return
     given = GivenOptions(known, forbid, forbid_directed, require, prefer)
     wanted = Wanted(marginals=marginals, given=given, diagnose=diagnose, limit=threshold, precision=precision)
     tables, model = find_tables(graph, mapping, columns), open_model(run)

@@ -5,7 +5,7 @@ Representations have the layout [nodes, replicas, channels].
 
 from accord.encoders.replica._attention import attend_heads
 from accord.encoders.replica._initial import constant_weights, derive_seed, fan_in_weights, glorot_weights
-from accord.encoders.replica._inputs import Features, Hidden, Signal
+from accord.encoders.replica._inputs import Features, Hidden, Signal, agree_on_sparsity
 from accord.encoders.replica._linear import ReplicaLayerNorm, ReplicaLinear, replica_linear
 from accord.encoders.replica._noise import Noise
 from accord.encoders.replica._operators import (
@@ -26,6 +26,7 @@ __all__ = [
     "ReplicaLayerNorm",
     "ReplicaLinear",
     "Signal",
+    "agree_on_sparsity",
     "arc_pattern",
     "attend_heads",
     "constant_weights",

@@ -54,7 +54,7 @@ def attend_heads(
         return average if bias is None else average + bias.to(average.dtype)
     keep, scale = None, 1.0
     if noise is not None and dropout:
-        keep, scale = noise.keep(pattern.num_arcs, h.shape[2], dropout, layer)
+        keep, scale = noise.keep(pattern.num_arcs, h.shape[2], dropout, layer, "arc")
     return fused_attention(h, source, target, pattern, slope, keep, scale, bias)
 
 
@@ -84,7 +84,7 @@ def attend(
         [nodes, replicas, heads, channels].
     """
     weights = attention_weights(from_source, to_target, pattern, slope)
-    weights = weights if noise is None else noise.dropout(weights, dropout, layer)
+    weights = weights if noise is None else noise.dropout(weights, dropout, layer, "arc")
     return gather(weights, h, pattern)
 
 

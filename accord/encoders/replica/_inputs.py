@@ -117,10 +117,19 @@ def _plus(h: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def has_sparse_features(batch: GraphBatch) -> bool:
-    """Whether sparse products with x are faster than dense ones."""
+    """Whether sparse products with x are faster than dense ones; on a part of a graph, `agree_on_sparsity` decides."""
     if batch.num_features < MIN_SPARSE_FEATURES or batch.x.requires_grad or batch.num_nodes == 0:
         return False
     return batch.cached("sparse?", lambda: int(torch.count_nonzero(batch.x)) < SPARSE_BELOW * batch.x.numel())
+
+
+def agree_on_sparsity(batch: GraphBatch, nonzeros: int, entries: int) -> None:
+    """Decide by the features of a whole graph, of which the batch is a part.
+
+    Sparse features are mapped before they are summed over neighbours, dense ones after. Processes that decided by
+    themselves could exchange different tensors.
+    """
+    batch.cached("sparse?", lambda: nonzeros < SPARSE_BELOW * entries)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from accord.errors import OptionError
+from accord.graphs import Rows, Share
 
 # Multipliers of the "lowbias32" integer hash (C. Wellons, public domain), as signed 32-bit numbers.
 MULTIPLIERS = (0x7FEB352D, 0x846CA68B - 2**32)
@@ -22,11 +23,13 @@ class Noise:
     Args:
         seeds: [replicas], whole numbers; masks are made on their device.
         step: number of the training step; a tensor of one number may change between replays of a CUDA graph.
+        share: where a process holds some graphs of a batch only: which. Masks are then those rows of the masks of the
+            whole batch that belong to these graphs.
     """
 
-    def __init__(self, seeds: Tensor | Sequence[int], step: int | Tensor) -> None:
+    def __init__(self, seeds: Tensor | Sequence[int], step: int | Tensor, share: Share | None = None) -> None:
         self.seeds = torch.as_tensor(seeds, dtype=torch.int64)
-        self.step = step
+        self.step, self.share = step, share
         low, high = self.seeds.to(torch.int32), (self.seeds >> 32).to(torch.int32)
         # Integers wrap around at 64 bits in torch and never in Python. Cut to 32 bits first, both give the same.
         spread = (
@@ -42,27 +45,32 @@ class Noise:
         """Number of replicas."""
         return len(self.seeds)
 
-    def dropout(self, h: Tensor, p: float, layer: int) -> Tensor:
+    def with_seeds(self, offset: int) -> "Noise":
+        """Other masks of the same step: those of seeds that are larger by `offset`."""
+        return Noise(self.seeds + offset, self.step, self.share)
+
+    def dropout(self, h: Tensor, p: float, layer: int, of: Rows = "node") -> Tensor:
         """Set each element to zero with probability `p` and scale up the rest.
 
         Args:
-            h: [nodes, replicas, channels].
+            h: [rows, replicas, channels].
             p: probability to drop, 0 <= p < 1.
             layer: number of this dropout in the model; dropouts with the same number have the same mask.
+            of: what the rows are, in the order of the batch.
         """
         if p == 0.0 or h.numel() == 0:
             return h
-        keep, scale = self.keep(h.shape[0], h.shape[2], p, layer)
+        keep, scale = self.keep(h.shape[0], h.shape[2], p, layer, of)
         dropped: Tensor = _Dropout.apply(h, keep, scale)  # type: ignore[no-untyped-call]
         return dropped
 
-    def keep(self, rows: int, channels: int, p: float, layer: int) -> tuple[Tensor, float]:
+    def keep(self, rows: int, channels: int, p: float, layer: int, of: Rows = "node") -> tuple[Tensor, float]:
         """Mask [rows, replicas, channels] with ones for kept elements, and the factor that preserves the mean."""
         if rows == 0:  # torch gives empty tensors strides that cannot be viewed as other types
             mask = torch.empty(0, self.num_replicas, channels, dtype=torch.uint8, device=self._key.device)
             return mask, _threshold(p)[1]
         words = (channels + 1) // 2
-        index = torch.arange(rows * words, dtype=torch.int32, device=self._key.device).view(rows, 1, words)
+        index = self._numbers(rows, words, of).view(rows, 1, words)
         first, second = self._keys(layer)
         halves = mix((index ^ first[None, :, None]).add_(second[None, :, None]), in_place=True).view(torch.int16)
         bound, scale = _threshold(p)
@@ -71,8 +79,9 @@ class Noise:
         return torch.lt(halves[..., :channels], bound, out=mask), scale
 
     def keep_at(self, row: Tensor, channel: Tensor, channels: int, p: float, layer: int) -> tuple[Tensor, float]:
-        """The elements (row, channel) of the mask that `keep` returns for `channels` channels: [elements, replicas]."""
+        """Elements (node, channel) of the mask that `keep` returns for `channels` channels: [elements, replicas]."""
         words = (channels + 1) // 2
+        row = row if self.share is None else self.share.rows("node")[row]
         index = (row * words + channel // 2).to(torch.int32)[:, None]
         first, second = self._keys(layer)
         hashed = mix((index ^ first).add_(second), in_place=True)
@@ -80,6 +89,13 @@ class Noise:
         bound, scale = _threshold(p)
         half = torch.where((channel % 2 == 1)[:, None], halves[..., 1], halves[..., 0])
         return (half < bound).to(torch.uint8), scale
+
+    def _numbers(self, rows: int, words: int, of: Rows) -> Tensor:
+        """The numbers of the words of a mask, row by row [rows x words], as 32-bit numbers that wrap around."""
+        if self.share is None:
+            return torch.arange(rows * words, dtype=torch.int32, device=self._key.device)
+        word = torch.arange(words, device=self._key.device)
+        return (self.share.rows(of)[:, None] * words + word).to(torch.int32)
 
     def _keys(self, layer: int) -> tuple[Tensor, Tensor]:
         """Two keys for each replica."""

@@ -15,6 +15,7 @@ from accord._triton import suits
 from accord.encoders.replica._pattern import Pattern, arc_pattern
 from accord.encoders.replica.triton import sparse_product
 from accord.graphs import GraphBatch
+from accord.graphs._batch import Border, fill_ghosts
 
 ORDERED_BLOCK_ELEMENTS = 2**26  # tensor elements in memory at a time when sums have a fixed order
 HALF_PRECISION = (torch.bfloat16, torch.float16)  # torch has no sparse products in these on CPUs
@@ -22,15 +23,16 @@ HALF_PRECISION = (torch.bfloat16, torch.float16)  # torch has no sparse products
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """A constant sparse matrix and its transpose."""
+    """A constant sparse matrix and its transpose; `halo` is that of the batch whose nodes it is over."""
 
     forward: Tensor
     transpose: Tensor
+    halo: Border | None
 
     def __call__(self, h: Tensor) -> Tensor:
         """Apply to the node axis of `h` [nodes, ...]; the gradient uses the transpose."""
         applied: Tensor = _Product.apply(h, self)  # type: ignore[no-untyped-call]
-        return applied
+        return fill_ghosts(applied, self.halo)
 
 
 def gcn_operator(batch: GraphBatch, dtype: torch.dtype) -> Operator:
@@ -38,9 +40,9 @@ def gcn_operator(batch: GraphBatch, dtype: torch.dtype) -> Operator:
 
     def build() -> Operator:
         pattern = arc_pattern(batch, True)
-        scale = pattern.start.diff().to(dtype).rsqrt()
+        scale = batch.fill_ghosts(pattern.start.diff().to(dtype).rsqrt())
         matrix = adjacency(pattern, scale[pattern.target] * scale[pattern.source.long()])
-        return Operator(matrix, matrix)
+        return Operator(matrix, matrix, batch.halo)
 
     return batch.cached(("gcn", dtype), build)
 
@@ -54,6 +56,7 @@ def mean_operator(batch: GraphBatch, dtype: torch.dtype) -> Operator:
         return Operator(
             adjacency(pattern, scale[pattern.target]),
             adjacency(pattern, scale[pattern.source.long()]),
+            batch.halo,
         )
 
     return batch.cached(("mean", dtype), build)

@@ -59,7 +59,7 @@ class AgreementEdgeScorer(Scorer):
             logit = logit + replica_linear(attributes, self.attribute)
         if self.last is None:
             return logit
-        last: Tensor = self.last(self.drop(torch.relu(logit), noise, 1))
+        last: Tensor = self.last(self.drop(torch.relu(logit), noise, 1, "edge"))
         return last
 
 

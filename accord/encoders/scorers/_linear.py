@@ -88,7 +88,7 @@ class LinearEdgeScorer(Scorer):
 
     def _map_hidden(self, hidden: Tensor, noise: Noise | None, layer: int) -> Tensor:
         assert self.last is not None
-        rows: Tensor = self.last(self.drop(torch.relu(hidden), noise, layer))
+        rows: Tensor = self.last(self.drop(torch.relu(hidden), noise, layer, "edge"))
         return self._square(rows)
 
     def _square(self, rows: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from accord.encoders._spec import Spec
 from accord.encoders.replica import Noise, fan_in_weights
 from accord.errors import GraphError, OptionError
-from accord.graphs import GraphBatch
+from accord.graphs import GraphBatch, Rows
 
 SCORING_BLOCK_ELEMENTS = 2**20  # tensor elements that scoring creates at a time when no gradient is needed
 FIRST_SCORER_LAYER = 1_000  # layer numbers of dropout in scorers start here, above those of any encoder
@@ -63,9 +63,9 @@ class Scorer(nn.Module, ABC):
             return self._by_replica(self.score(prepared, batch, attributes, noise)).contiguous()
         return self._score_in_blocks(prepared, batch, attributes, size)
 
-    def drop(self, h: Tensor, noise: Noise | None, layer: int = 0) -> Tensor:
-        """Apply dropout in training; `layer` tells the places of dropout in a scorer apart."""
-        return h if noise is None else noise.dropout(h, self.dropout, FIRST_SCORER_LAYER + layer)
+    def drop(self, h: Tensor, noise: Noise | None, layer: int = 0, of: Rows = "node") -> Tensor:
+        """Apply dropout to rows `of` nodes or edges; `layer` tells the places of dropout in a scorer apart."""
+        return h if noise is None else noise.dropout(h, self.dropout, FIRST_SCORER_LAYER + layer, of)
 
     def node_tables(self, h: Tensor, noise: Noise | None) -> tuple[Tensor, Tensor, Tensor] | None:
         """Tables that add up to the table of an edge; None if the scorer does not split in this way.

@@ -12,7 +12,7 @@ from accord.methods import Recipe, recipe_to_config
 Metrics = dict[str, dict[str, float]]  # way of labelling -> measure -> value
 COUNTS = ("right", "known", "hits", "marked", "true")  # of a block of labels, from which accuracy and micro-F1 follow
 # Options that change speed, rounding or checkpoints, but not the experiment.
-FREE = ("accelerator", "precision", "cuda_graphs", "devices", "deterministic", "checkpoint_every")
+FREE = ("accelerator", "precision", "cuda_graphs", "devices", "nodes", "deterministic", "checkpoint_every")
 
 
 @dataclass(frozen=True)

@@ -42,37 +42,46 @@ class Layout:
 
     def __init__(self, flat: FlatField) -> None:
         self.flat = flat
-        device = flat.unary.device
-        sizes = flat.states[flat.scope]  # of the messages from tables
-        starts = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-        length = int(starts[-1])
+        # The variable of each message: those from tables first, then those from rules.
+        self._scope = torch.cat([flat.scope, *(rule.scope.flatten() for rule in flat.rules)])
+        self._sizes = flat.states[self._scope]
+        self._starts = torch.cat([self._sizes.new_zeros(1), self._sizes.cumsum(0)])
+        self.num_factors = flat.num_factors + sum(len(rule.scope) for rule in flat.rules)
+        self.num_messages = int(self._starts[-1])
+
+    @cached_property
+    def alike(self) -> list[Alike]:
+        """Factors of one shape at a time."""
+        flat, device = self.flat, self.flat.unary.device
         alike, first = [], 0
         for block in flat.blocks or ((None,) if flat.num_factors else ()):
             count = flat.num_factors if block is None else len(block.factors)
             order = int(flat.scope_at[first + 1] - flat.scope_at[first])
             factors = first + torch.arange(count, device=device)
             slots = flat.scope_at[factors][:, None] + torch.arange(order, device=device)
-            shape = sizes[slots[0]].tolist()
-            alike.append(self._alike(factors, flat.scope[slots], starts[slots], shape, block))
+            alike.append(self._alike(factors, slots, block))
             first += count
-        number = flat.num_factors
+        slot = len(flat.scope)
         for rule in flat.rules:
             count, order = rule.scope.shape
-            states = rule.transitions.shape[1]
-            begin = length + states * torch.arange(count * order, device=device).reshape(count, order)
-            factors = number + torch.arange(count, device=device)
-            alike.append(self._alike(factors, rule.scope, begin, [states] * order, rule))
-            number, length = number + count, length + count * order * states
-        self.alike = alike
-        self.num_factors, self.num_messages = number, length
+            factors = first + torch.arange(count, device=device)
+            slots = slot + torch.arange(count * order, device=device).reshape(count, order)
+            alike.append(self._alike(factors, slots, rule))
+            first, slot = first + count, slot + count * order
+        return alike
 
-    def _alike(self, factor: Tensor, scope: Tensor, begin: Tensor, shape: list[int], block: Block) -> Alike:
+    def _alike(self, factor: Tensor, slots: Tensor, block: Block) -> Alike:
+        shape = self._sizes[slots[0]].tolist()
+
         def places(start: Tensor) -> tuple[Tensor, ...]:
             columns = zip(start.unbind(1), shape, strict=True)
             return tuple(column[:, None] + torch.arange(size, device=start.device) for column, size in columns)
 
+        scope = self._scope[slots]
         table = None if isinstance(block, RuleBlock) else self.flat.table_at[factor]
-        return Alike(factor, scope, tuple(shape), places(self.flat.at[scope]), places(begin), table, block)
+        return Alike(
+            factor, scope, tuple(shape), places(self.flat.at[scope]), places(self._starts[slots]), table, block
+        )
 
     def gathered(self, pieces: list[tuple[Tensor, ...]]) -> Tensor:
         """Messages [R, M] from those of each set of alike factors, for each variable [R, factors, states]."""
@@ -89,11 +98,8 @@ class Layout:
     @cached_property
     def state_of(self) -> Tensor:
         """[M]: the place along `unary` of the state that each number of the messages is about."""
-        found = torch.empty(self.num_messages, dtype=torch.long, device=self.flat.unary.device)
-        for alike in self.alike:
-            for state, message in zip(alike.state, alike.message, strict=True):
-                found[message] = state
-        return found
+        shift = self.flat.at[self._scope] - self._starts[:-1]
+        return torch.arange(self.num_messages, device=shift.device) + shift[self.slot_of]
 
     @cached_property
     def factor_of(self) -> Tensor:
@@ -107,11 +113,7 @@ class Layout:
     @cached_property
     def slot_of(self) -> Tensor:
         """[M]: which message each number belongs to; messages are numbered in their order."""
-        begins = torch.zeros(self.num_messages, dtype=torch.long, device=self.flat.unary.device)
-        for alike in self.alike:
-            for message in alike.message:
-                begins[message[:, 0]] = 1
-        return begins.cumsum(0) - 1
+        return torch.repeat_interleave(self._sizes, output_size=self.num_messages)
 
     @cached_property
     def graph_of(self) -> Tensor:

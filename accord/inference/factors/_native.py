@@ -29,6 +29,8 @@ MAX_NUMBERED = 2**31 - 1  # slots, factors and variables are numbered in 32 bits
 SOLVED, OUT_OF_MEMORY, NO_THREADS, OUT_OF_RANGE = range(4)  # what the kernel returns, as in native/factors.cpp
 # Estimated work, table entries x sweeps, below which starting a thread (50 us) takes longer than it saves.
 ONE_THREAD_WORK = 2_000_000
+# The same for one sweep: threads wait for each other several times in each, which takes microseconds.
+ONE_THREAD_SWEEP = 400_000
 MANY_STATES, LANES = 8, 16  # as in native/plan.hpp; the widest vectors have 16 numbers
 MISPLACED = (
     "propagate: factors name variables, graphs or tables that do not exist. The field's tensors were changed after it "
@@ -143,7 +145,9 @@ def solve(problem: FactorProblem) -> FactorSolution:
         "appearance": None if problem.appearance is None else problem.appearance.detach().contiguous(),
         "start": None if problem.start is None else problem.start.detach().contiguous(),
     }
-    work = len(unary) * (tables.shape[1] + 8 * messages.shape[1]) * max(problem.max_sweeps, 1)
+    sweep = tables.shape[1] + 8 * messages.shape[1]
+    work = len(unary) * sweep * max(problem.max_sweeps, 1)
+    few = work < ONE_THREAD_WORK or (problem.schedule == "synchronous" and sweep < ONE_THREAD_SWEEP)
     arguments = _Arguments(
         replicas=len(unary),
         nodes=flat.num_nodes,
@@ -163,7 +167,7 @@ def solve(problem: FactorProblem) -> FactorSolution:
         max_sweeps=problem.max_sweeps,
         best=int(problem.semiring == "max"),
         schedule=SCHEDULES.index(problem.schedule),
-        threads=1 if work < ONE_THREAD_WORK else torch.get_num_threads(),
+        threads=1 if few else torch.get_num_threads(),
         damping=problem.damping,
         tolerance=problem.tolerance,
         stuck=-1,

@@ -12,14 +12,15 @@ from accord.field import PairwiseField
 from accord.graphs import GraphBatch, Topology
 from accord.inference.chains import path_likelihood
 from accord.inference.triangles import AnyField
+from accord.learning.objectives._losses import at_least_single
 from accord.learning.objectives._maximin import GameOptions, field_beliefs, maximin_objective
 from accord.learning.objectives._parts import FieldNetworks
 from accord.learning.objectives._pseudolikelihood import pseudolikelihood
 from accord.learning.objectives._ranking import rank, within_bounds
-from accord.learning.training import Objective, PartOptions
+from accord.learning.training import ALONE, Objective, PartOptions, Totals
 
 FieldOf = Callable[..., AnyField]  # logits of nodes, edges and, if there are any, triangles; and a topology
-FieldLoss = Callable[[Any, Tensor], Tensor]  # field and labels [R, nodes] -> loss [R]
+FieldLoss = Callable[[Any, Tensor, Totals], Tensor]  # field, labels [R, nodes] and totals -> loss [R]
 Decode = Callable[[Any], Tensor]  # field -> labels [R, nodes]
 DAMPING, SWEEPS = 0.5, 20  # of the marginals that some levels judge
 
@@ -45,22 +46,23 @@ def game_loss(options: GameOptions) -> FieldLoss:
     With exact beliefs it is maximum likelihood; sequences are then solved as chains.
     """
 
-    def loss(field: AnyField, targets: Tensor) -> Tensor:
+    def loss(field: AnyField, targets: Tensor, totals: Totals = ALONE) -> Tensor:
+        labelled = totals.of((targets >= 0).sum(-1)).clamp_min(1)
         exact = path_likelihood(field, targets) if options.exact and isinstance(field, PairwiseField) else None
         if exact is not None:
-            return -exact.sum(-1) / (targets >= 0).sum(-1).clamp_min(1)
+            return -exact.sum(-1) / labelled
         objective, likelihood = maximin_objective(field, targets, options)
         # The gradient comes from the game's objective, the reported value is the likelihood.
         reported = (objective - objective.detach() + likelihood.detach()).sum(-1)
-        return -reported / (targets >= 0).sum(-1).clamp_min(1)
+        return -reported / labelled
 
     return loss
 
 
-def pseudolikelihood_loss(field: PairwiseField, targets: Tensor) -> Tensor:
+def pseudolikelihood_loss(field: PairwiseField, targets: Tensor, totals: Totals = ALONE) -> Tensor:
     """The negative pseudolikelihood, averaged over the nodes that count."""
     logs, counts = pseudolikelihood(field, targets)
-    return -(logs * counts).sum(-1) / counts.sum(-1).clamp_min(1)
+    return -(logs * counts).sum(-1) / totals.of(counts.sum(-1)).clamp_min(1)
 
 
 class FieldObjective(Objective):
@@ -94,7 +96,7 @@ class FieldObjective(Objective):
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """The loss of the whole field; NaN for a replica whose scores are out of bounds."""
         field, usable = self._field(batch, noise)
-        return {"field": torch.where(usable, self.loss(field, targets), torch.nan)}
+        return {"field": torch.where(usable, self.loss(field, targets, self.totals), torch.nan)}
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy of joint labels; the networks have one score, since they are used together."""
@@ -117,8 +119,3 @@ class FieldObjective(Objective):
 def _stored(scores: Tensor) -> Tensor:
     """Scores [R, nodes, edges or triangles, ...] without repeats of one that all of them share (an expanded view)."""
     return scores[:, :1] if scores.stride(1) == 0 else scores
-
-
-def at_least_single(values: Tensor) -> Tensor:
-    """Values in single precision at least: fields are not solved in half precision."""
-    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values

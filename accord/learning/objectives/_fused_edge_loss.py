@@ -19,6 +19,7 @@ from accord.graphs import GraphBatch
 from accord.learning.objectives._losses import edge_loss
 from accord.learning.objectives._parts import EdgePart
 from accord.learning.objectives._triton_edge_loss import MAX_PAIRS, Incidence, triton_sums
+from accord.learning.training import ALONE, Totals
 
 BLOCK_NUMBERS = 2**20  # numbers computed at once; they fit into a CPU's cache
 MANY_PAIRS = 2**10  # of states
@@ -31,6 +32,7 @@ def network_edge_loss(
     noise: Noise | None,
     smoothing: float = 0.0,
     weights: Tensor | None = None,
+    totals: Totals = ALONE,
 ) -> Tensor:
     """`edge_loss` of an edge network [R], fused where its scorer allows it.
 
@@ -41,12 +43,13 @@ def network_edge_loss(
         noise: randomness of a training step.
         smoothing: share of the target spread evenly over all pairs.
         weights: [R, states, states], of each pair of labels; None for equal weights.
+        totals: counts of the whole batch, where processes share it.
     """
     hidden = part.encoder(batch, noise)
     tables = part.scorer.node_tables(hidden, noise)
     if tables is None:
-        return edge_loss(part.scorer(hidden, batch, noise), targets, batch.topology, smoothing, weights)
-    return split_edge_loss(*tables, targets, batch, smoothing, weights)
+        return edge_loss(part.scorer(hidden, batch, noise), targets, batch.topology, smoothing, weights, totals)
+    return split_edge_loss(*tables, targets, batch, smoothing, weights, totals)
 
 
 def split_edge_loss(
@@ -57,6 +60,7 @@ def split_edge_loss(
     batch: GraphBatch,
     smoothing: float = 0.0,
     weights: Tensor | None = None,
+    totals: Totals = ALONE,
 ) -> Tensor:
     """`edge_loss` of the scores at_source[s] + at_target[t] + shared.
 
@@ -68,10 +72,16 @@ def split_edge_loss(
         batch: the graphs.
         smoothing: share of the target spread evenly over all pairs.
         weights: [R, states, states], of each pair of labels; None for equal weights.
+        totals: counts of the whole batch, where processes share it.
     """
     pair_weights = None if weights is None else weights.flatten(-2)
     loss: Tensor = _SplitEdgeLoss.apply(  # type: ignore[no-untyped-call]
-        at_source.flatten(-2), at_target.flatten(-2), shared.flatten(-2), targets, batch, smoothing, pair_weights
+        *(tables.flatten(-2) for tables in (at_source, at_target, shared)),
+        targets,
+        batch,
+        smoothing,
+        pair_weights,
+        totals,
     )
     return loss
 
@@ -148,6 +158,7 @@ class _SplitEdgeLoss(Function):
         batch: GraphBatch,
         smoothing: float,
         weights: Tensor | None,
+        totals: Totals,
     ) -> Tensor:
         tables = at_source, at_target, shared
         # Triton's kernel knows no weights; the blocks below work on a GPU too.
@@ -158,7 +169,7 @@ class _SplitEdgeLoss(Function):
             full = [table.to(wide) for table in tables]
             sums = plain_sums(full[0], full[1], full[2], targets, batch.topology.edge_index, smoothing, weights)
         total, count, to_source, to_target = sums
-        scale = count.clamp_min(1).reciprocal()
+        scale = totals.of(count).clamp_min(1).reciprocal()
         ctx.save_for_backward(to_source, to_target, scale)
         ctx.dtypes = [table.dtype for table in tables]
         return total * scale
@@ -170,4 +181,4 @@ class _SplitEdgeLoss(Function):
         factor = (gradient * scale)[:, None]
         # Every edge has one source, so the gradients at the sources count each edge once.
         found = to_source * factor, to_target * factor, to_source.sum(0) * factor
-        return *(tensor.to(dtype) for tensor, dtype in zip(found, ctx.dtypes, strict=True)), *[None] * 4
+        return *(tensor.to(dtype) for tensor, dtype in zip(found, ctx.dtypes, strict=True)), *[None] * 5

@@ -12,7 +12,7 @@ from torch.nn import functional
 from accord.encoders import Encoder, Noise, ReplicaLinear
 from accord.evaluation import check_level
 from accord.graphs import GraphBatch, Topology
-from accord.learning.objectives._losses import node_loss
+from accord.learning.objectives._losses import at_least_single, node_loss
 from accord.learning.objectives._ranking import rank_logits
 from accord.learning.training import Objective, PartOptions
 
@@ -35,7 +35,7 @@ class LabelPart(nn.Module):
             noise: randomness of a training step.
         """
         own = torch.relu(self.encoder(batch, noise))
-        around = mean_of_neighbours(labels, batch.topology).transpose(0, 1).to(own.dtype)
+        around = batch.fill_ghosts(mean_of_neighbours(labels, batch.topology).transpose(0, 1).to(own.dtype))
         logits: Tensor = self.head(torch.relu(self.hidden(torch.cat([own, around], -1))))
         return logits.transpose(0, 1)
 
@@ -55,16 +55,18 @@ class LabelObjective(Objective):
         check_level(level)
         self.parts, self.options = {"label": label}, {"label": options}
         self.inference, self.level = inference, level
+        self.fixed = {"node": inference}
         self.identity = {"level": level}
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy given the neighbours' true labels."""
         logits = self.parts["label"](batch, known_labels(self.inference, batch, targets), noise)
-        return {"label": node_loss(logits, targets, self.options["label"].label_smoothing, self.node_weights)}
+        smoothing = self.options["label"].label_smoothing
+        return {"label": node_loss(logits, targets, smoothing, self.node_weights, self.totals)}
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy given the inference network's predictions of the neighbours, as on new graphs."""
-        logits = self.parts["label"](batch, self.inference(batch).float().softmax(-1))
+        logits = self.parts["label"](batch, at_least_single(self.inference(batch)).softmax(-1))
         return {"label": rank_logits(logits, targets, batch.topology, self.level)}
 
 
@@ -75,15 +77,17 @@ class InferenceObjective(Objective):
         check_level(level)
         self.parts, self.options = {"node": inference}, {"node": options}
         self.label, self.level = label, level
+        self.fixed = {"label": label}
         self.identity = {"level": level}
 
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy with true labels, and with the label network's distribution at every node."""
         logits = self.parts["node"](batch, noise)
         with torch.no_grad():
-            expected = self.label(batch, known_labels(self.parts["node"], batch, targets)).float().softmax(-1)
-        taught = -(expected * logits.float().log_softmax(-1)).sum(-1).mean(-1)
-        own = node_loss(logits, targets, self.options["node"].label_smoothing, self.node_weights)
+            expected = at_least_single(self.label(batch, known_labels(self.parts["node"], batch, targets))).softmax(-1)
+        taught = -(expected * at_least_single(logits).log_softmax(-1)).sum(-1).mean(-1)
+        taught = taught * (batch.num_nodes / self.totals.number(batch.num_nodes))  # a mean over all nodes of the batch
+        own = node_loss(logits, targets, self.options["node"].label_smoothing, self.node_weights, self.totals)
         return {"node": (1 - TAUGHT) * own + TAUGHT * taught}
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
@@ -94,7 +98,7 @@ class InferenceObjective(Objective):
 @torch.no_grad()
 def known_labels(inference: nn.Module, batch: GraphBatch, targets: Tensor) -> Tensor:
     """True labels as probabilities [R, nodes, states]; the inference network's where a label is missing."""
-    guess: Tensor = inference(batch).float().softmax(-1)
+    guess = at_least_single(inference(batch)).softmax(-1)
     targets = targets.expand(guess.shape[:-1])
     truth = functional.one_hot(targets.clamp_min(0), guess.shape[-1]).to(guess)
     return torch.where((targets >= 0)[..., None], truth, guess)

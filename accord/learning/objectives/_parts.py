@@ -165,4 +165,4 @@ class SharedNetworks(FieldNetworks):
 
 def edge_noise(noise: Noise) -> Noise:
     """Dropout of the edge network in the same step, but not the same masks."""
-    return Noise(noise.seeds + EDGE_KEY, noise.step)
+    return noise.with_seeds(EDGE_KEY)

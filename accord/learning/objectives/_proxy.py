@@ -28,7 +28,7 @@ class NodeObjective(Objective):
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy at labelled nodes."""
         logits, smoothing = self.parts["node"](batch, noise), self.options["node"].label_smoothing
-        return {"node": node_loss(logits, targets, smoothing, self.node_weights)}
+        return {"node": node_loss(logits, targets, smoothing, self.node_weights, self.totals)}
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy at the level asked for."""
@@ -51,7 +51,7 @@ class EdgeObjective(Objective):
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy at edges with both ends labelled."""
         smoothing = self.options["edge"].label_smoothing
-        return {"edge": network_edge_loss(self.edge, batch, targets, edge_noise(noise), smoothing)}
+        return {"edge": network_edge_loss(self.edge, batch, targets, edge_noise(noise), smoothing, totals=self.totals)}
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Accuracy on pairs of states."""
@@ -98,18 +98,25 @@ class ProxyObjective(Objective):
         if self.networks.edge is not None and not self.consistency:  # nothing else needs the scores of every edge
             node = self.networks.node_logits(batch, noise)
             return {
-                "node": node_loss(node, targets, node_smoothing, self.node_weights),
+                "node": node_loss(node, targets, node_smoothing, self.node_weights, self.totals),
                 "edge": network_edge_loss(
-                    self.networks.edge, batch, targets, edge_noise(noise), edge_smoothing, self.edge_weights
+                    self.networks.edge,
+                    batch,
+                    targets,
+                    edge_noise(noise),
+                    edge_smoothing,
+                    self.edge_weights,
+                    self.totals,
                 ),
             }
         node, edge = self.networks.logits(batch, noise)
         losses = {
-            "node": node_loss(node, targets, node_smoothing, self.node_weights),
-            "edge": edge_loss(edge, targets, batch.topology, edge_smoothing, self.edge_weights),
+            "node": node_loss(node, targets, node_smoothing, self.node_weights, self.totals),
+            "edge": edge_loss(edge, targets, batch.topology, edge_smoothing, self.edge_weights, self.totals),
         }
         if self.consistency:
-            losses["consistency"] = self.consistency * consistency_penalty(node, edge, batch.topology)
+            penalty = consistency_penalty(node, edge, batch.topology, self.totals)
+            losses["consistency"] = self.consistency * penalty
         return losses
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:

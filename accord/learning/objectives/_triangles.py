@@ -11,7 +11,7 @@ from accord.graphs import GraphBatch, Topology, topology_triangles
 from accord.learning.objectives._losses import _cross_entropy
 from accord.learning.objectives._parts import FieldNetworks
 from accord.learning.objectives._ranking import within_bounds
-from accord.learning.training import Objective, PartOptions
+from accord.learning.training import ALONE, Objective, PartOptions, Totals
 
 TRIANGLE_KEY = 900_007  # the triangle network's weights and dropout must not repeat those of the others
 
@@ -26,7 +26,7 @@ class TrianglePart(nn.Module):
 
     def forward(self, batch: GraphBatch, noise: Noise | None = None) -> Tensor:
         """Logits [R, triangles, states, states, states]."""
-        own = None if noise is None else Noise(noise.seeds + TRIANGLE_KEY, noise.step)
+        own = None if noise is None else noise.with_seeds(TRIANGLE_KEY)
         return self.scorer(self.encoder(batch, own), batch, own)  # type: ignore[no-any-return]
 
 
@@ -85,7 +85,8 @@ class TriangleObjective(Objective):
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
         """Cross-entropy at triangles with all corners labelled."""
         smoothing = self.options["triangle"].label_smoothing
-        return {"triangle": triangle_loss(self.triangle(batch, noise), targets, batch.topology, smoothing)}
+        logits = self.triangle(batch, noise)
+        return {"triangle": triangle_loss(logits, targets, batch.topology, smoothing, self.totals)}
 
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
         """Mean log-likelihood of triples of labels: pseudomarginals have to be well calibrated, not only right."""
@@ -100,7 +101,9 @@ class TriangleObjective(Objective):
         return type(self)(triangle, self.options["triangle"])
 
 
-def triangle_loss(logits: Tensor, targets: Tensor, topology: Topology, smoothing: float = 0.0) -> Tensor:
+def triangle_loss(
+    logits: Tensor, targets: Tensor, topology: Topology, smoothing: float = 0.0, totals: Totals = ALONE
+) -> Tensor:
     """Mean cross-entropy over triangles with all corners labelled [R].
 
     Args:
@@ -108,9 +111,10 @@ def triangle_loss(logits: Tensor, targets: Tensor, topology: Topology, smoothing
         targets: [R or 1, nodes].
         topology: the graphs.
         smoothing: share of the target spread evenly over all triples.
+        totals: counts of the whole batch, where processes share it.
     """
     triple = triple_numbers(targets, topology, logits.shape[-1])
-    return _cross_entropy(logits.flatten(-3), triple.expand(logits.shape[:2]), smoothing, None)
+    return _cross_entropy(logits.flatten(-3), triple.expand(logits.shape[:2]), smoothing, None, totals)
 
 
 def triple_numbers(targets: Tensor, topology: Topology, num_states: int) -> Tensor:

@@ -11,18 +11,22 @@ from accord.learning.training._run import HistoryRow, Report, TrainingRun
 from accord.learning.training._settings import determinism, kept_memory, product_precision, usual_torch
 from accord.learning.training._update import Objective
 from accord.learning.training._weights import StateWeights
+from accord.learning.training.processes import ALONE, Processes, Totals, join_processes
 
 __all__ = [
+    "ALONE",
     "HistoryRow",
     "Job",
     "Objective",
     "PartOptions",
+    "Processes",
     "RefinementOptions",
     "ReplicaAdam",
     "Replicas",
     "Report",
     "Saved",
     "StateWeights",
+    "Totals",
     "Trained",
     "Trainer",
     "TrainingOptions",
@@ -31,6 +35,7 @@ __all__ = [
     "copy_of",
     "determinism",
     "hold_out",
+    "join_processes",
     "kept_memory",
     "learned",
     "product_precision",

@@ -89,7 +89,7 @@ class Trained:
 
 def train_in_chunks(job: Job) -> Trained:
     """Train all replicas of a job in place, in as many chunks as memory requires."""
-    if job.options.devices > 1 or job.replicas.count == 1 or not is_separable(job.objective):
+    if job.options.processes > 1 or job.replicas.count == 1 or not is_separable(job.objective):
         trainer = job.execute()
         return Trained(trainer.history, trainer.fabric.device, trainer.kept)
     waiting, done = deque(_plan(job)), list[tuple[Chunk, list[HistoryRow]]]()

@@ -53,7 +53,7 @@ class FixedLengthTrainer(Trainer):
         row: HistoryRow = {"epoch": self.epoch}
         row |= {f"{name}_loss": _mean(loss.cpu()[healthy]) for name, loss in (losses or {}).items()}
         self.history.append(row)
-        if self.report is not None and self.fabric.is_global_zero:
+        if self.report is not None and self.processes.is_first:
             self.report(row)
 
     def _identity(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 
 from accord.errors import GraphError
 from accord.graphs import GraphBatch, cluster_nodes, has_labels
+from accord.learning.training.processes import Processes, share_of_batch
 
 HELD_OUT_SHARE = 0.2
 Batches = Callable[[int], Iterator[tuple[GraphBatch, bool]]]  # epoch -> batches, each with whether it is a fixed one
@@ -45,7 +46,13 @@ def hold_out(graphs: Sequence[Data], seed: int) -> tuple[list[Data], list[Data]]
     return [train, *others], [validation]
 
 
-def training_batches(train: Sequence[Data], size: int | None, place: Callable[[GraphBatch], GraphBatch]) -> Batches:
+def training_batches(
+    train: Sequence[Data],
+    size: int | None,
+    place: Callable[[GraphBatch], GraphBatch],
+    processes: Processes | None = None,
+    triangles: bool = False,
+) -> Batches:
     """Batches of the training graphs by epoch.
 
     The order of the graphs depends on the epoch alone, and all replicas share it. Batches that are the same in every
@@ -56,18 +63,27 @@ def training_batches(train: Sequence[Data], size: int | None, place: Callable[[G
         train: the training graphs.
         size: graphs in a batch; None takes all.
         place: moves a fixed batch to the device.
+        processes: that share each batch; the batches are the same for any number of them.
+        triangles: whether triangles are scored.
     """
     size = min(size or len(train), len(train))
     fixed = size in (1, len(train))
-    pieces = [[graph] for graph in train] if size == 1 else [list(train)]
-    ready = [place(GraphBatch.collate(piece)) for piece in pieces] if fixed else []
+    work = [] if processes is None else [graph.num_nodes + graph.num_edges for graph in train]
+
+    def collate(places: list[int]) -> GraphBatch:
+        if processes is None or processes.count == 1:
+            return GraphBatch.collate([train[i] for i in places])
+        return share_of_batch(train, places, work, processes, triangles)
+
+    pieces = [[i] for i in range(len(train))] if size == 1 else [list(range(len(train)))]
+    ready = [place(collate(piece)) for piece in pieces] if fixed else []
 
     def batches(epoch: int) -> Iterator[tuple[GraphBatch, bool]]:
         order = torch.randperm(len(train), generator=torch.Generator().manual_seed(epoch)).tolist()
         if fixed:
             return ((ready[index], True) for index in order if index < len(ready))
         cuts = range(0, len(order), size)
-        return ((GraphBatch.collate([train[i] for i in order[cut : cut + size]]), False) for cut in cuts)
+        return ((collate(order[cut : cut + size]), False) for cut in cuts)
 
     return batches
 
@@ -102,9 +118,3 @@ def cluster_batches(train: Sequence[Data], clusters: int, size: int) -> Batches:
         return ((batch_of(chosen), False) for chosen in order.split(size))
 
     return batches
-
-
-def graphs_of_process(train: Sequence[Data], rank: int, processes: int) -> list[Data]:
-    """The training graphs of one process; each has equally many, so that all make the same number of updates."""
-    padded = [*train, *train[: -len(train) % processes]]
-    return padded[rank::processes]

@@ -1,5 +1,6 @@
 """The training loop of every method: batches, updates, evaluations on validation data, checkpoints."""
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -7,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning.fabric import Fabric
 from torch import Tensor
 from torch_geometric.data import Data
 
 from accord._files import fingerprint
 from accord.encoders import Noise
+from accord.encoders.scorers.triangles import TriangleScorer
 from accord.errors import InputError
 from accord.graphs import GraphBatch, fingerprint_graphs
 from accord.learning.training._adam import ReplicaAdam
@@ -26,14 +27,15 @@ from accord.learning.training._checkpoint import (
 )
 from accord.learning.training._cuda_graphs import CudaGraphs, Result
 from accord.learning.training._divergence import finite_replicas, forget_momentum, warn_of_divergence
-from accord.learning.training._graphs import Batches, cluster_batches, graphs_of_process, training_batches
+from accord.learning.training._graphs import Batches, cluster_batches, training_batches
 from accord.learning.training._options import TrainingOptions
 from accord.learning.training._replicas import Replicas, cut, learned
 from accord.learning.training._run import HistoryRow, Report, TrainingRun
-from accord.learning.training._settings import FABRIC_PRECISIONS, determinism, kept_memory, product_precision
+from accord.learning.training._settings import determinism, kept_memory, product_precision
 from accord.learning.training._snapshots import Snapshots
 from accord.learning.training._update import Objective, Updater, is_separable
 from accord.learning.training._weights import StateWeights
+from accord.learning.training.processes import make_fabric, processes_of
 
 CHECKPOINT = "checkpoint.safetensors"
 RESUMABLE = ("batch_graphs", "evaluate_every", "patience", "clip_norm", "precision")  # must agree with a checkpoint
@@ -62,16 +64,12 @@ class Trainer:
         self.path: Path | None = None  # of the checkpoint
         self.report: Report | None = None
         self.history: list[HistoryRow] = []
-        strategy = "ddp" if options.devices > 1 else "auto"
-        self.fabric = Fabric(
-            accelerator=options.accelerator,
-            strategy=strategy,
-            devices=options.devices,
-            precision=FABRIC_PRECISIONS.get(options.precision, options.precision),  # type: ignore[arg-type]
-        )
-        self.fabric.launch()
+        self.fabric = make_fabric(options)
+        self.processes = processes_of(self.fabric)
+        self.dtype = torch.float64 if options.precision == "64-true" else torch.float32  # of the networks
         for part in objective.parts.values():
             part.to(self.fabric.device)
+        self._convert(self.dtype)
         self.updater = Updater(objective, self.fabric, options.clip_norm)
         self.snapshots = {name: Snapshots(part, replicas.count, trained) for name, part in objective.parts.items()}
         self.epoch = 0  # epochs done
@@ -110,6 +108,7 @@ class Trainer:
         self.origin = None if run.start is None else _fingerprint(run.start)
         self.weights = run.weights
         self._update_present()
+        self._agree()
         batches = self.batches(run.train)
         self._resume()
         staying = [place for place, number in enumerate(self.present.tolist()) if only is None or number in only]
@@ -131,6 +130,7 @@ class Trainer:
                     self._save()
         for name, part in self.objective.parts.items():
             self.snapshots[name].restore(part)
+        self._convert(torch.float32)
         warn_of_divergence(self.replicas, self.diverged, {name: kept.epoch for name, kept in self.snapshots.items()})
 
     def train_epoch(self, batches: Iterator[tuple[GraphBatch, bool]]) -> dict[str, Tensor]:
@@ -146,7 +146,7 @@ class Trainer:
         """One step of every part; returns the losses before it. The next step may overwrite them."""
         step, targets = self.epoch * EPOCH_STRIDE + number, self._targets(batch)
         if self.graphs is None or not fixed:
-            return self.updater(batch, targets, Noise(self.keys, step))
+            return self.updater(batch, targets, Noise(self.keys, step, batch.share))
         self.step.fill_(step)
         return self.graphs.run(id(batch), lambda: self.updater(batch, targets, Noise(self.keys, self.step)))
 
@@ -177,7 +177,7 @@ class Trainer:
         staying = self._running()[self.present]
         gone = int((~staying).sum())
         worth_it = gone >= LEAVING_SHARE * len(staying) and bool(staying.any())
-        if gone and worth_it and self.fabric.world_size == 1 and is_separable(self.objective):
+        if gone and worth_it and is_separable(self.objective):
             self._keep(staying.nonzero().flatten())
 
     def _keep(self, places: Tensor) -> None:
@@ -211,14 +211,28 @@ class Trainer:
 
     def _place(self, batch: GraphBatch) -> GraphBatch:
         """A batch on the device and in the precision of the networks."""
-        return batch.to(self.fabric.device, torch.float32)
+        return batch.to(self.fabric.device, self.dtype)
+
+    def _convert(self, dtype: torch.dtype) -> None:
+        """Change the precision of all networks, where they are trained in another one than they have outside."""
+        if self.dtype != torch.float32:
+            for network in (*self.objective.parts.values(), *self.objective.fixed.values()):
+                network.to(dtype)
+
+    def _agree(self) -> None:
+        """Refuse processes with different data or options, and give all of them the weights of the first."""
+        self.processes.check_same(fingerprint([json.dumps(self._identity())]), "graphs, options or networks")
+        for network in (*self.objective.parts.values(), *self.objective.fixed.values()):
+            for value in learned(network).values():
+                self.processes.copy_first(value)
 
     def batches(self, train: Sequence[Data]) -> Batches:
-        """Batches of this process's training graphs, by epoch."""
-        own = graphs_of_process(train, self.fabric.global_rank, self.fabric.world_size)
+        """Batches of the training graphs by epoch; where processes share them, this process's shares."""
         if self.options.clusters is not None:
-            return cluster_batches(own, self.options.clusters, self.options.batch_clusters)
-        return training_batches(own, self.options.batch_graphs, self._place)
+            return cluster_batches(train, self.options.clusters, self.options.batch_clusters)
+        modules = (inner for part in self.objective.parts.values() for inner in part.modules())
+        triangles = any(isinstance(inner, TriangleScorer) for inner in modules)
+        return training_batches(train, self.options.batch_graphs, self._place, self.processes, triangles)
 
     def _targets(self, batch: GraphBatch) -> Tensor:
         """Labels [present, nodes]."""
@@ -232,7 +246,8 @@ class Trainer:
         """Score every part on validation data, keep what has improved, and call the report callback."""
         targets = self._targets(held_out)
         found = self._replayed("scores", lambda: self.objective.scores(held_out, targets))
-        scores = {name: score.detach().double().cpu() for name, score in found.items()}
+        # Rounding may differ between devices. What is kept and when training ends must not.
+        scores = self.processes.from_first({name: score.detach().double().cpu() for name, score in found.items()})
         joint, running = next(iter(scores.values())), self._running()[self.present]
         improved = [
             self.snapshots[name].update(part, scores.get(name, joint), self.epoch, running, self.present)
@@ -247,11 +262,11 @@ class Trainer:
             known[self.present[running]] = value[running]
         row: HistoryRow = {"epoch": self.epoch, **{name: _mean(self.last[name]) for name in values}}
         self.history.append(row)
-        if self.report is not None and self.fabric.is_global_zero:
+        if self.report is not None and self.processes.is_first:
             self.report(row)
 
     def _save(self) -> None:
-        if self.path is None or not self.fabric.is_global_zero:
+        if self.path is None or not self.processes.is_first:
             return
         tensors: dict[str, Tensor] = {f"last/{name}": value for name, value in self.last.items()}
         for name, part in self.objective.parts.items():
@@ -299,9 +314,13 @@ class Trainer:
         return {} if options.clusters is None else {"clusters": options.clusters, "of": options.batch_clusters}
 
     def _resume(self) -> None:
-        if self.path is None or not self.path.exists():
+        if self.path is None:
             return
-        saved = read_checkpoint(self.path)
+        # Only the first process needs to see the file: other machines may have other disks.
+        there = self.processes.is_first and self.path.exists()
+        saved = self.processes.from_first(read_checkpoint(self.path) if there else None)
+        if saved is None:
+            return
         if any(saved.values.get(key) != value for key, value in self._identity().items()):
             raise InputError(
                 f"{self.path}: this checkpoint belongs to a run with other seeds, settings, graphs or networks. "

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from accord.errors import OptionError
 
-PRECISIONS = ("32-true", "tf32", "bf16-mixed")
+PRECISIONS = ("32-true", "tf32", "bf16-mixed", "64-true")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +38,16 @@ class TrainingOptions:
     clip_norm: float | None = None  # largest gradient norm of a part; None for any
     checkpoint_every: int = 10  # epochs between checkpoints, if there is a folder
     deterministic: bool = False  # the same bits in every run on the same machine, also on a GPU
-    precision: str = "32-true"  # "tf32": products of float32 on tensor cores; "bf16-mixed": networks in bfloat16
+    # "tf32": products of float32 on tensor cores; "bf16-mixed": networks in bfloat16; "64-true": in float64 while they
+    # are trained, to compare runs whose sums differ in order
+    precision: str = "32-true"
     cuda_graphs: bool = True  # record updates on a GPU and replay them, where possible
     accelerator: str = "auto"  # Lightning Fabric's names: "cpu", "cuda", "auto"
-    devices: int = 1  # one process each, started by torchrun or Fabric; training graphs are divided among them
+    devices: int = 1  # processes of each machine, one device each, which a launcher has started
+    nodes: int = 1  # machines; the graphs of each batch are divided among all processes
 
     def __post_init__(self) -> None:
-        for name in ("max_epochs", "batch_clusters", "evaluate_every", "checkpoint_every", "devices"):
+        for name in ("max_epochs", "batch_clusters", "evaluate_every", "checkpoint_every", "devices", "nodes"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < (0 if name == "max_epochs" else 1):
                 raise OptionError(
@@ -61,6 +64,16 @@ class TrainingOptions:
             raise OptionError(f"TrainingOptions: cuda_graphs is {self.cuda_graphs!r}; True or False is needed.")
         if self.clip_norm is not None and not self.clip_norm > 0:
             raise OptionError(f"TrainingOptions: clip_norm is {self.clip_norm}; None or a positive number is needed.")
+        if self.clusters is not None and self.processes > 1:
+            raise OptionError(
+                f"TrainingOptions: clusters={self.clusters} with {self.processes} processes. A batch of clusters is "
+                "one graph, which is not divided. Set clusters=None, or devices=1 and nodes=1."
+            )
+
+    @property
+    def processes(self) -> int:
+        """How many processes train together."""
+        return self.devices * self.nodes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import torch
 
-FABRIC_PRECISIONS = {"tf32": "32-true"}  # Lightning Fabric's names where they differ from ours
+FABRIC_PRECISIONS = {"tf32": "32-true", "64-true": "32-true"}  # what Lightning Fabric is told; the rest is done here
 # Options of mallopt, as <malloc.h> numbers them.
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 NEVER = -1  # free memory at the end of the heap is not returned to the system

@@ -15,6 +15,7 @@ from accord.learning.training._divergence import halt_gradients
 from accord.learning.training._options import PartOptions
 from accord.learning.training._replicas import is_stacked, owner, spread
 from accord.learning.training._weights import StateWeights
+from accord.learning.training.processes import ALONE, SharedTotals, Totals, add_up, processes_of
 
 
 class Objective(ABC):
@@ -26,7 +27,9 @@ class Objective(ABC):
     # Whether a replica's losses and scores depend on its own parameters alone, and never wait for the device: then
     # replicas can be trained apart or leave the batch, and updates can be recorded and replayed.
     separable: bool = False
+    fixed: Mapping[str, nn.Module] = {}  # networks that losses and scores use, but that are not trained
     weights: StateWeights | None = None  # of the labels of the replicas in the batch; set by the trainer
+    totals: Totals = ALONE  # counts of the whole batch that losses are divided by; set for every update
 
     @property
     def node_weights(self) -> Tensor | None:
@@ -40,7 +43,11 @@ class Objective(ABC):
 
     @abstractmethod
     def losses(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
-        """Loss of each part [R]; their sum over parts and replicas is minimised."""
+        """Loss of each part [R]; their sum over parts and replicas is minimised.
+
+        A loss is a sum over the batch, divided by a count of the whole batch (`totals`), so that the losses of
+        processes that share a batch add up.
+        """
 
     @abstractmethod
     def scores(self, batch: GraphBatch, targets: Tensor) -> dict[str, Tensor]:
@@ -70,6 +77,7 @@ class Updater:
 
     def __init__(self, objective: Objective, fabric: Fabric, clip_norm: float | None = None) -> None:
         self.objective, self.fabric, self.clip_norm = objective, fabric, clip_norm
+        self.processes = processes_of(fabric)
         self.halted: Tensor | None = None  # [R], replicas that are no longer updated, on the device; None for none
         self.optimisers: dict[str, ReplicaAdam] = {}
         for name, part in objective.parts.items():
@@ -86,23 +94,25 @@ class Updater:
                 group[name] = torch.tensor(values, dtype=torch.float64, device=self.fabric.device)
 
     def __call__(self, batch: GraphBatch, targets: Tensor, noise: Noise) -> dict[str, Tensor]:
-        """One step of every part; returns the losses [R] before it."""
+        """One step of every part; returns the losses [R] before it, of the whole batch where processes share it."""
+        share = batch.share
         for optimiser in self.optimisers.values():
             optimiser.zero_grad()
+        self.objective.totals = ALONE if share is None else SharedTotals(self.processes, not share.idle)
         with self.fabric.autocast():
             losses = self.objective.losses(batch, targets, noise)
         self.fabric.backward(torch.stack([loss.sum() for loss in losses.values()]).sum())
+        losses = {name: loss.detach() for name, loss in losses.items()}
+        if share is not None:
+            everything = [own for part in self.objective.parts.values() for own in part.parameters()]
+            losses = add_up(everything, losses, self.processes, share.idle)
         for name, optimiser in self.optimisers.items():
             self._finish_gradients(list(self.objective.parts[name].parameters()), noise.num_replicas)
             optimiser.step()
-        return {name: loss.detach() for name, loss in losses.items()}
+        return losses
 
     def _finish_gradients(self, parameters: list[nn.Parameter], num_replicas: int) -> None:
-        """Average gradients over processes, clip them, and set those of halted replicas to zero."""
-        if self.fabric.world_size > 1:
-            for parameter in parameters:
-                if parameter.grad is not None:
-                    parameter.grad.copy_(self.fabric.all_reduce(parameter.grad, reduce_op="mean"))  # type: ignore[arg-type]
+        """Clip gradients, and set those of halted replicas to zero."""
         if self.clip_norm is not None:
             clip_gradients(parameters, self.clip_norm, num_replicas)
         if self.halted is not None:

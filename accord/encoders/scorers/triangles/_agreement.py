@@ -49,7 +49,7 @@ class AgreementTriangleScorer(TriangleScorer):
     def score(self, prepared: tuple[Tensor, ...], triangles: Triangles, noise: Noise | None) -> Tensor:
         """Scores of each corner, a logit for three equal labels, and one for each side with equal labels."""
         hidden, pair, node = prepared
-        together = self.drop(torch.relu(hidden[triangles.side].mean(1)), noise, 1)
+        together = self.drop(torch.relu(hidden[triangles.side].mean(1)), noise, 1, "triangle")
         every, each = self.last(together).unbind(-1)  # [triangles, replicas]
         same = torch.eye(self.num_states, dtype=every.dtype, device=every.device)
         three = same[:, :, None] * same[:, None, :]

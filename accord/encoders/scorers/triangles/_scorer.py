@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from accord.encoders._spec import Spec
 from accord.encoders.replica import Noise
 from accord.errors import OptionError
-from accord.graphs import GraphBatch, Triangles, topology_triangles
+from accord.graphs import GraphBatch, Rows, Triangles, topology_triangles
 
 MOST_STATES = 16  # a triangle has a number for each triple of states
 SCORING_BLOCK_ELEMENTS = 2**22  # tensor elements that scoring creates at a time when no gradient is needed
@@ -75,9 +75,9 @@ class TriangleScorer(nn.Module, ABC):
         """Numbers that scoring a triangle takes, of one replica."""
         return self.num_states**3
 
-    def drop(self, h: Tensor, noise: Noise | None, layer: int = 0) -> Tensor:
-        """Apply dropout in training; `layer` tells the places of dropout in a scorer apart."""
-        return h if noise is None else noise.dropout(h, self.dropout, FIRST_LAYER + layer)
+    def drop(self, h: Tensor, noise: Noise | None, layer: int = 0, of: Rows = "node") -> Tensor:
+        """Apply dropout to rows `of` nodes or triangles; `layer` tells the places of dropout in a scorer apart."""
+        return h if noise is None else noise.dropout(h, self.dropout, FIRST_LAYER + layer, of)
 
     @abstractmethod
     def prepare(self, h: Tensor, batch: GraphBatch, noise: Noise | None) -> tuple[Tensor, ...]:

@@ -7,15 +7,6 @@
 #include "engine.hpp"
 #include "plan.hpp"
 
-// Sum or largest of each of WIDTH vectors: lane i belongs to vector i. Overwrites them.
-template <class R, bool MAX> INLINE Lanes<R> fold_each(Lanes<R>* vectors) {
-    constexpr int W = WIDTH<R>;
-    transpose<R, W>(vectors);
-    Lanes<R> all = vectors[0];
-    for (int i = 1; i < W; ++i) all = MAX ? larger<R>(all, vectors[i]) : all + vectors[i];
-    return all;
-}
-
 template <class R, bool MAX> struct BundleEngine {
     static constexpr int W = WIDTH<R>;
     struct Row {

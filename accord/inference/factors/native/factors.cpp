@@ -15,11 +15,13 @@ template <class R> bool has_barred(const void* numbers, int64_t count) {
     for (int64_t k = 0; numbers && k < count; ++k) found |= ((const R*)numbers)[k] == -INF<R>;
     return found;
 }
+// Whether messages may be -inf.
 template <class R> bool any_barred(const Arguments& a, int64_t messages) {
-    bool found = has_barred<R>(a.unary, a.replicas * a.at[a.nodes]) || has_barred<R>(a.tables, a.table_replicas * a.entries) ||
-                 has_barred<R>(a.start, a.replicas * messages);
+    // Runs in order update totals, so they count forbidden potentials too.
+    const bool found = a.schedule != SYNCHRONOUS && has_barred<R>(a.unary, a.replicas * a.at[a.nodes]);
     // A rule can forbid labels without a score of -inf.
-    return found || a.groups > 0;
+    return found || a.groups > 0 || has_barred<R>(a.tables, a.table_replicas * a.entries) ||
+           has_barred<R>(a.start, a.replicas * messages);
 }
 
 template <class R, bool MAX> int64_t solve(const Arguments& a, const Graph& graph) {

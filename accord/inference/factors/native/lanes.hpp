@@ -79,6 +79,7 @@ template <class R, bool MAX> struct LaneEngine {
     std::vector<R*> cavity, message, weight, old;
     std::vector<R*> row;  // [order, W]: messages that do not alternate
     std::vector<int> size;
+    Buffer<R> inside;  // [order, W]: states of each lane, where lanes differ
     int64_t stuck = -1;
 
     LaneEngine(const State<R>& state, const Plan<R>& plan, Engine<R, MAX>& engine)
@@ -97,6 +98,7 @@ template <class R, bool MAX> struct LaneEngine {
         for (Buffer<R>* buffer : {&numbers_of_rows, &barred_rows}) buffer->reserve((states + W) * W);
         numbers.reserve(2 * states * W), weights.reserve(products * W), rows.reserve(2 * products * W);
         cavity.resize(order), message.resize(order), weight.resize(order + 1), old.resize(order), size.resize(order);
+        inside.reserve(order * W);
         row.resize(order * W);
     }
 
@@ -123,13 +125,17 @@ template <class R, bool MAX> struct LaneEngine {
         for (int i = 0; i < order; ++i) {
             old[i] = at, at += size[i] * W;
             if (b.way == Way::LANES) load_alternating(b, factors, i);
-            else load_rows(b, factors, i);
+            else if (b.way == Way::WIDE) load_rows<false>(b, factors, i);
+            else load_rows<true>(b, factors, i);
             span += exponentiate(i);
         }
         contract(b, order);
         Lanes<R> least = splat(INF<R>);
         for (int i = 0; i < order && !MAX && any<R>(~sure); ++i)
-            for (int x = 0; x < size[i]; ++x) least = smaller<R>(least, load(message[i] + x * W));
+            for (int x = 0; x < size[i]; ++x) {
+                const Lanes<R> value = load(message[i] + x * W);
+                least = smaller<R>(least, b.way == Way::MIXED ? within(i, x, value, INF<R>) : value);
+            }
         const Mask<R> unsafe = MAX ? Mask<R>{} : (least < SAFE_SUM<R>) & (span >= SAFE_SPAN<R>) & ~sure;
         if (!finish(order, factors, b.count, running, unsafe)) return false;
         if (any<R>(unsafe) && !finish_in_logs(order, factors, b.count, unsafe)) return false;
@@ -149,7 +155,7 @@ template <class R, bool MAX> struct LaneEngine {
             }
             moved = larger<R>(moved, most / scale);
         }
-        for (int i = 0; i < order && b.way == Way::WIDE; ++i) store_rows(b, i, running);
+        for (int i = 0; i < order && b.way != Way::LANES; ++i) store_rows(b, i, running);
         for (int l = 0; l < b.count; ++l)
             if (running >> l & 1) report(plan.graph_of[factors[l]], moved[l]);
         return true;
@@ -204,27 +210,34 @@ template <class R, bool MAX> struct LaneEngine {
                 }
         }
     }
+    // `value` in lanes that have state x of axis i, `other` in the rest.
+    Lanes<R> within(int i, int x, Lanes<R> value, R other) const { return load(inside.get() + i * W) > R(x) ? value : splat(other); }
     // The same where each message is a row: old messages and cavities are transposed. Empty lanes repeat the first one.
-    void load_rows(const Block& b, const int32_t* factors, int i) {
+    // Where lanes differ, states beyond a lane's own are -inf in both.
+    template <bool MIXED> void load_rows(const Block& b, const int32_t* factors, int i) {
         const double* sum[W];
+        int count[W];
         R** const own = row.data() + i * W;
         for (int l = 0; l < W; ++l) {
             const int64_t slot = graph.axis_slot(factors[l < b.count ? l : 0], i);
             sum[l] = state.totals.get() + state.a.at[graph.variable(slot)], own[l] = state.message(slot);
-            fetch(sum[l], size[i]);
+            count[l] = MIXED ? graph.states(slot) : size[i];
+            if (MIXED) inside.get()[i * W + l] = R(count[l]);
+            if (state.is_large) fetch(sum[l], count[l]);
             if (state.barred) state.cavity(slot, barred_rows.get() + l * padded<R>(size[i]));
         }
         const auto turn = [&](R* to, int x, const auto& row) {
             Lanes<R> tile[W];
-            for (int l = 0; l < W; ++l) tile[l] = row(l);
+            for (int l = 0; l < W; ++l) tile[l] = row(l, !MIXED || x < count[l] ? x : 0);
             transpose<R, W>(tile);
-            const int count = std::min(W, size[i] - x);
-            for (int k = 0; k < count; ++k) store(to + (x + k) * W, tile[k]);
+            const int inner = std::min(W, size[i] - x);
+            for (int k = 0; k < inner; ++k)
+                store(to + (x + k) * W, MIXED ? within(i, x + k, tile[k], -INF<R>) : tile[k]);
         };
         for (int x = 0; x < size[i]; x += W) {
-            turn(old[i], x, [&](int l) { return load(own[l] + x); });
-            if (state.barred) turn(cavity[i], x, [&](int l) { return load(barred_rows.get() + l * padded<R>(size[i]) + x); });
-            else turn(cavity[i], x, [&](int l) { return subtract<R>(sum[l] + x, own[l] + x); });
+            turn(old[i], x, [&](int l, int at) { return load(own[l] + at); });
+            if (state.barred) turn(cavity[i], x, [&](int l, int at) { return load(barred_rows.get() + l * padded<R>(size[i]) + at); });
+            else turn(cavity[i], x, [&](int l, int at) { return subtract<R>(sum[l] + at, own[l] + at); });
         }
     }
     void store_rows(const Block& b, int i, uint32_t running) const {
@@ -235,7 +248,7 @@ template <class R, bool MAX> struct LaneEngine {
             for (int k = 0; k < W; ++k) tile[k] = x + k < size[i] ? load(from + (x + k) * W) : Lanes<R>{};
             transpose<R, W>(tile);
             for (int l = 0; l < b.count; ++l)
-                if (running >> l & 1) store(to[l] + x, tile[l]);
+                if ((running >> l & 1) && (b.way == Way::WIDE || R(x) < inside.get()[i * W + l])) store(to[l] + x, tile[l]);
         }
     }
     // cavity[i] <- exp(cavity - largest); returns the largest minus the smallest finite one. In logs: unchanged, 0.
@@ -287,7 +300,8 @@ template <class R, bool MAX> struct LaneEngine {
                     stuck = engine.stuck;
                     return false;
                 }
-                for (int x = 0; x < size[i]; ++x) message[i][x * W + l] = engine.scratch.message[variable][x];
+                const int own = graph.axis_states(factors[l], i);
+                for (int x = 0; x < own; ++x) message[i][x * W + l] = engine.scratch.message[variable][x];
             }
         }
         return true;

@@ -27,30 +27,93 @@ INLINE void multiply_rows(const R* table, int cols, const R* weights, const R* c
     for (int i = 0; i < ROWS; ++i) sums[i] = sum[i];
 }
 
+// Sum or largest of each of WIDTH vectors: lane i belongs to vector i. Overwrites them. Each step halves their number.
+template <class R, bool MAX, int H = 1> INLINE Lanes<R> fold_each(Lanes<R>* vectors) {
+    if constexpr (H == WIDTH<R>) return vectors[0];
+    else {
+#pragma GCC unroll 16
+        for (int i = 0; i < WIDTH<R>; i += 2 * H) {
+            swap_bit<R, H>(vectors[i], vectors[i + H], std::make_integer_sequence<int, WIDTH<R>>{});
+            vectors[i] = MAX ? larger<R>(vectors[i], vectors[i + H]) : vectors[i] + vectors[i + H];
+        }
+        return fold_each<R, MAX, 2 * H>(vectors);
+    }
+}
+// Calls products(first, count, sums) for WIDTH rows at a time: the vectors whose numbers add up to each number of `row`.
+template <class R, bool MAX, class F> INLINE void sum_rows(int64_t rows, R* row, const F& products) {
+    constexpr int W = WIDTH<R>;
+    for (int64_t first = 0; first < rows; first += W) {
+        Lanes<R> sums[W];
+        const int count = int(std::min<int64_t>(W, rows - first));
+        products(first, count, sums);
+        if (count <= 2) {
+            for (int i = 0; i < count; ++i) row[first + i] = fold<R, MAX>(sums[i]);
+            continue;
+        }
+        for (int i = count; i < W; ++i) sums[i] = Lanes<R>{};
+        store(row + first, fold_each<R, MAX>(sums));
+    }
+}
+// For rows of few vectors: their sums stay in registers, in two parts where they are so few that each would wait for
+// the one before.
+template <class R, bool MAX, int VECTORS>
+void multiply_narrow(const R* table, int64_t rows, int cols, const R* weights, const R* cavity, R* column, R* row) {
+    constexpr int W = WIDTH<R>, PARTS = VECTORS <= 4 ? 2 : 1;
+    Lanes<R> others[VECTORS], totals[PARTS][VECTORS];
+    for (int j = 0; j < VECTORS; ++j) {
+        others[j] = load(cavity + j * W);
+        for (int part = 0; part < PARTS; ++part) totals[part][j] = splat(NOTHING<R, MAX>);
+    }
+    sum_rows<R, MAX>(rows, row, [&](int64_t first, int count, Lanes<R>* sums) {
+        const auto add = [&](int i, Lanes<R>* total) {
+            const R* at = table + (first + i) * cols;
+            const Lanes<R> weight = splat(weights[first + i]);
+            Lanes<R> sum = splat(NOTHING<R, MAX>);
+#pragma GCC unroll 16
+            for (int j = 0; j < VECTORS; ++j) {
+                const Lanes<R> values = load(at + j * W);
+                total[j] = gather_term<R, MAX>(total[j], values, weight);
+                sum = gather_term<R, MAX>(sum, values, others[j]);
+            }
+            sums[i] = sum;
+        };
+        int i = 0;
+        for (; i + PARTS <= count; i += PARTS)
+            for (int part = 0; part < PARTS; ++part) add(i + part, totals[part]);
+        for (; i < count; ++i) add(i, totals[0]);
+    });
+    for (int j = 0; j < VECTORS; ++j) {
+        for (int part = 1; part < PARTS; ++part)
+            totals[0][j] = MAX ? larger<R>(totals[0][j], totals[part][j]) : totals[0][j] + totals[part][j];
+        store(column + j * W, totals[0][j]);
+    }
+}
 // column = weights . T and row = T . cavity, in whole vectors: numbers of `cavity` beyond `cols` are NOTHING. Up to
 // WIDTH numbers beyond the end of `row` are overwritten.
 template <class R, bool MAX>
 void multiply(const R* table, int64_t rows, int cols, const R* weights, const R* cavity, R* column, R* row) {
-    constexpr int W = WIDTH<R>, TOGETHER = 4;
+    constexpr int W = WIDTH<R>, TOGETHER = 4, REGISTERS = W * sizeof(R) == 64 ? 32 : 16;
+    const int vectors = int(padded<R>(cols) / W);
+    switch (2 * vectors + 4 <= REGISTERS ? vectors : 0) {
+#define CASE(N) \
+    case N: return multiply_narrow<R, MAX, N>(table, rows, cols, weights, cavity, column, row)
+        CASE(1);
+        CASE(2);
+        CASE(3);
+        CASE(4);
+        CASE(5);
+        CASE(6);
+        CASE(11);  // 81 states in double precision
+#undef CASE
+    }
     for (int c = 0; c < cols; c += W) store(column + c, splat(NOTHING<R, MAX>));
-    for (int64_t first = 0; first < rows; first += W) {
-        Lanes<R> sums[W];
-        const int count = int(std::min<int64_t>(W, rows - first));
+    sum_rows<R, MAX>(rows, row, [&](int64_t first, int count, Lanes<R>* sums) {
         int i = 0;
         for (; i + TOGETHER <= count; i += TOGETHER)
             multiply_rows<R, MAX, TOGETHER>(table + (first + i) * cols, cols, weights + first + i, cavity, column, sums + i);
         for (; i < count; ++i)
             multiply_rows<R, MAX, 1>(table + (first + i) * cols, cols, weights + first + i, cavity, column, sums + i);
-        if (count <= 2) {
-            for (i = 0; i < count; ++i) row[first + i] = fold<R, MAX>(sums[i]);
-            continue;
-        }
-        for (; i < W; ++i) sums[i] = Lanes<R>{};
-        transpose<R, W>(sums);  // the products of a row become those of a lane: summed for all rows at once
-        Lanes<R> sum = sums[0];
-        for (i = 1; i < W; ++i) sum = MAX ? larger<R>(sum, sums[i]) : sum + sums[i];
-        store(row + first, sum);
-    }
+    });
 }
 
 // cavity <- exp(cavity - largest). Returns the largest minus the smallest finite one if that is wanted. In logs: unchanged.

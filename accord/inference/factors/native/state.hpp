@@ -57,6 +57,7 @@ template <class R> INLINE Lanes<R> subtract(const double* sum, const R* own) {
 }
 
 constexpr int64_t AHEAD = 2;  // variables
+constexpr int64_t NEAR_NUMBERS = 8192;  // of messages
 // Ask for numbers that will be read soon.
 template <class T> INLINE void fetch(const T* from, int64_t count) {
     constexpr int64_t LINE = 64 / sizeof(T);
@@ -67,7 +68,10 @@ template <class R> struct State {
     const Graph& graph;
     const Arguments& a;
     int64_t replica = 0;
-    bool barred = false;           // whether any number of the field is -inf
+    // Whether messages may be -inf. Where only potentials are, totals of -inf need no counting: what is taken out of
+    // them is finite.
+    bool barred = false;
+    bool is_large = false;         // messages do not stay in the nearest cache
     std::vector<int64_t> place;    // [slots]: where a message begins in `messages`
     std::vector<uint8_t> stride;   // [slots]: 1, or the distance of its numbers where messages lie side by side
     std::vector<uint8_t> in_rows;  // [nodes]: whether the stride of all messages to a variable is 1
@@ -80,6 +84,7 @@ template <class R> struct State {
     // Once all messages have a place.
     void reserve(int64_t numbers) {
         in_rows.assign(a.nodes, 1);
+        is_large = numbers > NEAR_NUMBERS;
         for (int64_t s = 0; s < graph.slots; ++s) in_rows[graph.variable(s)] &= stride[s] == 1;
         const int64_t states = a.at[a.nodes] + WIDTH<R>;
         std::fill_n(messages.reserve(numbers + WIDTH<R>), numbers + WIDTH<R>, R(0));
@@ -132,7 +137,7 @@ template <class R> struct State {
         int32_t* count = barred ? infinities.get() + begin : nullptr;
         for (int x = 0; x < K; ++x) {
             const bool off = potential[x] == -INF<R>;
-            sum[x] = off ? 0.0 : double(potential[x]);
+            sum[x] = off && barred ? 0.0 : double(potential[x]);
             if (barred) count[x] = off;
         }
         for (int64_t k = graph.into_at[v]; k < graph.into_at[v + 1]; ++k) {
@@ -157,18 +162,17 @@ template <class R> struct State {
         for (int x = 0; x < K; ++x) sum[x] -= level;
     }
 
-    // The same where no number is -inf and the numbers of each message follow each other: sums stay in registers.
+    // The same where no message is -inf and the numbers of each message follow each other: sums stay in registers.
     void add_rows(int64_t v, int K, const R* potential, double* sum) const {
         constexpr int D = WIDTH<double>, TOGETHER = 4;
         using Doubles = Lanes<double>;
         // Messages are scattered over memory, so those of a variable further on are fetched already.
-        if (v + AHEAD < a.nodes)
+        if (is_large && v + AHEAD < a.nodes)
             for (int64_t k = graph.into_at[v + AHEAD]; k < graph.into_at[v + AHEAD + 1]; ++k)
                 fetch(message(graph.into[k]), graph.variable_states(v + AHEAD));
         Doubles best = splat(-INF<double>);
-        for (int x = 0; x < K; x += TOGETHER * D) {
-            Doubles total[TOGETHER];
-            const int vectors = std::min(TOGETHER, (K - x + D - 1) / D);
+        Doubles total[TOGETHER];
+        const auto add = [&](int x, int vectors) {
             for (int j = 0; j < vectors; ++j) total[j] = doubles(potential + x + j * D, K - x - j * D);
             for (int64_t k = graph.into_at[v]; k < graph.into_at[v + 1]; ++k) {
                 const int64_t s = graph.into[k];
@@ -179,11 +183,31 @@ template <class R> struct State {
             for (int j = 0; j < vectors; ++j) {
                 const int inside = std::min(D, K - x - j * D);
                 best = larger<double>(best, lanes_of<double>((1u << inside) - 1) ? total[j] : splat(-INF<double>));
-                store_first<double>(sum + x + j * D, total[j], inside);
             }
+        };
+        const auto write = [&](int x, int vectors, double level) {
+            for (int j = 0; j < vectors; ++j) store_first<double>(sum + x + j * D, total[j] - level, K - x - j * D);
+        };
+        const auto settled = [](double level) { return level == -INF<double> ? 0.0 : level; };
+        const int vectors = (K + D - 1) / D;
+        if (vectors == 1) {
+            add(0, 1);
+            return write(0, 1, settled(fold<double, true>(best)));
         }
-        const double level = fold<double, true>(best);
+        if (vectors <= TOGETHER) {
+            add(0, vectors);
+            return write(0, vectors, settled(fold<double, true>(best)));
+        }
+        for (int x = 0; x < K; x += TOGETHER * D) {
+            const int here = std::min(TOGETHER, (K - x + D - 1) / D);
+            add(x, here);
+            write(x, here, 0.0);
+        }
+        const double level = settled(fold<double, true>(best));
         for (int x = 0; x < K; ++x) sum[x] -= level;
+    }
+    template <int... L> static INLINE auto low_half(Lanes<R> a, std::integer_sequence<int, L...>) {
+        return __builtin_shufflevector(a, a, L...);
     }
     // As many numbers as there are in a vector of doubles, of which the first `count` are read.
     static INLINE Lanes<double> doubles(const R* from, int count) {
@@ -191,9 +215,8 @@ template <class R> struct State {
         else {
             using Half = Vec<R, WIDTH<double>>;
             if (count >= WIDTH<double>) return __builtin_convertvector(load_as<Half>(from), Lanes<double>);
-            Half values{};
-            for (int k = 0; k < count; ++k) values[k] = from[k];
-            return __builtin_convertvector(values, Lanes<double>);
+            const Lanes<R> values = load_first(from, count);
+            return __builtin_convertvector(low_half(values, std::make_integer_sequence<int, WIDTH<double>>{}), Lanes<double>);
         }
     }
 

@@ -5,6 +5,9 @@
 // tiles, one for each pair of groups. Tiles without a common group use different totals. Threads process such tiles in
 // rounds, as in a round-robin tournament, so they need neither locks nor private buffers, and every node adds up its
 // messages in the same order for any number of threads: results are the same to the bit.
+//
+// If some nodes belong to other processes (distributed/propagation/native/parts.cpp), they have groups of their own. Edges to them
+// come in rounds after all others, so that those others can be processed before the totals of such nodes are known.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -43,6 +46,7 @@ struct Unit {
     int groups = 1;
     std::vector<int64_t> group_rows;         // [groups + 1]: where the rows of a group begin, counted from first_row
     std::vector<std::vector<Tile>> rounds;   // [round][tile]; round 0 holds the tiles within one group
+    size_t inner_rounds = 0;                 // rounds before those of edges to nodes of other processes
     bool shared = false;                     // all threads work on it together
     std::vector<Hub> hubs;
 
@@ -65,6 +69,7 @@ struct Sizes {
     int lanes, threads;
     int64_t edge_bytes;  // table and messages of one edge in a block
     int64_t row_bytes;   // totals of one node
+    int64_t own = -1;    // nodes from this one on belong to other processes; -1: none, and small graphs are not split
 };
 
 constexpr int64_t LARGE = 2048;            // edges; smaller graphs are not split into tiles
@@ -95,7 +100,7 @@ class Planner {
         for (int64_t g = 0; g < sizes.graphs; ++g) {
             const int64_t count = start[g + 1] - start[g];
             if (count == 0) continue;
-            if (count >= LARGE) {
+            if (count >= LARGE || sizes.own >= 0) {
                 close_bundle();
                 add_large(g, start[g], start[g + 1]);
             } else {
@@ -204,7 +209,8 @@ class Planner {
     void add_large(int64_t graph, int64_t first, int64_t last) {
         Unit unit = begin();
         const int team = std::min(sizes.threads, MAX_TEAM);
-        const int groups = unit.groups = std::max(4, 2 * team);
+        const int inner = std::max(4, 2 * team);
+        const int groups = unit.groups = sizes.own < 0 ? inner : 2 * inner;
         const std::vector<uint8_t> group_of = add_groups(unit, first, last);
         plan.graphs.push_back(int32_t(graph));
         unit.shared = team > 1 && 4 * team * (last - first) > sizes.edges * sizes.replicas;
@@ -219,13 +225,18 @@ class Planner {
             orders.emplace_back(unit, std::min(a, b), std::max(a, b), sizes.row_bytes);
         };
         for (int g = 0; g < groups; ++g) number(g, g);
-        for (int r = 0; r < groups - 1; ++r) {
-            for (int k = 0; k < groups / 2; ++k) {
-                const int a = k == 0 ? groups - 1 : (r + k) % (groups - 1);
-                const int b = (r - k + groups - 1) % (groups - 1);
+        for (int r = 0; r < inner - 1; ++r) {
+            for (int k = 0; k < inner / 2; ++k) {
+                const int a = k == 0 ? inner - 1 : (r + k) % (inner - 1);
+                const int b = (r - k + inner - 1) % (inner - 1);
                 number(a, b);
             }
-            tiles_in_round.push_back(groups / 2);
+            tiles_in_round.push_back(inner / 2);
+        }
+        unit.inner_rounds = tiles_in_round.size();
+        for (int r = 0; r < groups - inner; ++r) {  // nodes of other processes have no edges among themselves here
+            for (int k = 0; k < inner; ++k) number(k, inner + (k + r) % inner);
+            tiles_in_round.push_back(inner);
         }
         const auto tile_number = [&](int32_t source, int32_t target) {
             return tile_of[group_of[source] * groups + group_of[target]];
@@ -354,22 +365,35 @@ class Planner {
 
         std::vector<uint8_t> group_of;
         unit.group_rows = {0};
-        int64_t arcs = 0;
-        const int64_t share = (2 * (last - first) + unit.groups - 1) / unit.groups;
         const auto close_group = [&] {
             plan.row_node.push_back(-1);
             group_of.push_back(uint8_t(unit.group_rows.size() - 1));
             unit.group_rows.push_back(unit_rows(unit));
         };
-        for (int32_t node : nodes) {
-            row_of[node] = int32_t(unit_rows(unit));
-            plan.row_node.push_back(node);
-            group_of.push_back(uint8_t(unit.group_rows.size() - 1));
-            arcs += degree[node];
-            while (int64_t(unit.group_rows.size()) < unit.groups && arcs >= share * int64_t(unit.group_rows.size()))
-                close_group();
+        // Nodes up to `last_node` fill the groups up to `last_group`, with about the same number of arcs each.
+        auto next = nodes.begin();
+        const auto fill = [&](int64_t last_node, int64_t last_group, int64_t all_arcs) {
+            const int64_t before = int64_t(unit.group_rows.size()) - 1;
+            const int64_t share = (all_arcs + last_group - before - 1) / (last_group - before);
+            const auto closed = [&] { return int64_t(unit.group_rows.size()); };
+            for (int64_t arcs = 0; next != nodes.end() && *next < last_node; ++next) {
+                row_of[*next] = int32_t(unit_rows(unit));
+                plan.row_node.push_back(*next);
+                group_of.push_back(uint8_t(unit.group_rows.size() - 1));
+                arcs += degree[*next];
+                while (closed() < last_group && arcs >= share * (closed() - before)) close_group();
+            }
+            while (closed() <= last_group) close_group();
+        };
+        const int64_t all = 2 * (last - first);
+        if (sizes.own < 0) {
+            fill(sizes.nodes, unit.groups, all);
+        } else {
+            int64_t outer = 0;
+            for (int32_t node : nodes) outer += node < sizes.own ? 0 : degree[node];
+            fill(sizes.own, unit.groups / 2, all - outer);
+            fill(sizes.nodes, unit.groups, outer);
         }
-        while (int64_t(unit.group_rows.size()) <= unit.groups) close_group();
         return group_of;
     }
 };

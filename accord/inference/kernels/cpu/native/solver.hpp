@@ -28,7 +28,7 @@ template <class R> class Solver : public Storage<R> {
         return true;
     }
 
-  private:
+  protected:
     using Base = Storage<R>;
     using Base::a, Base::plan, Base::K, Base::way, Base::form, Base::padded, Base::s, Base::stuck, Base::found_barred,
         Base::found_wide, Base::found_far, Base::multiplying, Base::spans, Base::tables, Base::messages, Base::weights,

@@ -58,6 +58,7 @@ template <class R> class Storage {
     Form form = Form::LINEAR;
     int padded = 0;
     bool multiplying = false;  // totals may be products, unless spans turn out too large
+    bool only_sums = false;    // totals are never products: other processes read and write them
     // A lane without a possible state: found in even sweeps, in odd sweeps, and before the first. A fast thread may be
     // one sweep ahead of a slow one, which must not see its finding yet.
     int64_t stuck[3] = {-1, -1, -1};
@@ -69,7 +70,7 @@ template <class R> class Storage {
     // Whether totals may be products, if spans allow. Weights would be powers, and problems larger than the cache would
     // gain nothing.
     bool may_multiply(const Unit& unit, Way way) const {
-        if (a.best || a.appearance || a.start || K > MAX_REDUCED) return false;
+        if (only_sums || a.best || a.appearance || a.start || K > MAX_REDUCED) return false;
         return (way == Way::REDUCED || way == Way::RATIO) && totals_bytes(unit, way) <= OWN_CACHE;
     }
     int64_t totals_bytes(const Unit& unit, Way way) const {

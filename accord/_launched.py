@@ -1,0 +1,33 @@
+"""What the environment says of the processes that a launcher, such as torchrun, has started for one job."""
+
+import os
+
+NEEDED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torchrun sets in each process
+LOCAL_COUNT = "LOCAL_WORLD_SIZE"  # processes of this machine
+RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID")  # set by launchers of several processes for one job
+
+
+def launched_processes() -> int | None:
+    """How many processes a launcher has started for this job; None where there was no launcher."""
+    if any(name not in os.environ for name in NEEDED):
+        return None
+    return _number("WORLD_SIZE")
+
+
+def launched_devices() -> tuple[int, int] | None:
+    """Processes of each machine, and machines; None where there was no launcher."""
+    count = launched_processes()
+    if count is None:
+        return None
+    devices = _number(LOCAL_COUNT) or count
+    return devices, max(count // devices, 1)
+
+
+def launched_rank() -> int:
+    """The number of this process among those of its job; 0 where there was no launcher."""
+    return 0 if launched_processes() is None else _number("RANK") or 0
+
+
+def _number(name: str) -> int | None:
+    text = os.environ.get(name, "")
+    return int(text) if text.isdecimal() else None

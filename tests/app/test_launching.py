@@ -1,0 +1,136 @@
+"""`accord fit` in several processes: one writer, one result, and no process that waits for another that has failed."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from command_line import QUICK, call
+from learning.process_cases import start_processes
+from safetensors.torch import load_file
+
+from accord._launched import NEEDED
+from accord.app import launching
+from accord.app.settings import FitSettings
+from accord.errors import OptionError
+
+TWO = FitSettings(devices=2)
+
+
+@pytest.fixture(autouse=True)
+def no_launcher(monkeypatch):
+    for name in NEEDED:
+        monkeypatch.delenv(name, raising=False)
+
+
+def accord_command(*arguments):
+    return [sys.executable, "-m", "accord", *map(str, arguments)]
+
+
+def run_accord(*arguments, command=accord_command):
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(command(*arguments), capture_output=True, text=True, env=environment, timeout=240)
+
+
+def files_of(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def torchrun_command(*arguments):
+    start = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", "-m", "--"]
+    return [sys.executable, *start, "accord", *map(str, arguments)]
+
+
+@pytest.mark.parametrize("command", [accord_command, torchrun_command], ids=["--devices 2", "torchrun"])
+def test_two_processes_write_the_run_of_one(trained, data_folder, tmp_path, command):
+    more = ("--devices", 2) if command is accord_command else ()
+    result = run_accord("fit", data_folder, "--run", tmp_path / "fruit", *QUICK, *more, command=command)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("Report:") == 1 and result.stderr.count("training graphs") <= 1
+    assert "distributed" not in result.stderr  # no announcements of libraries
+    assert files_of(tmp_path / "fruit") == files_of(trained)
+    one, two = (load_file(folder / "model.safetensors") for folder in (trained, tmp_path / "fruit"))
+    for name, value in one.items():
+        torch.testing.assert_close(two[name], value, rtol=1e-3, atol=1e-4)
+    # A finished run is finished for any number of processes.
+    assert "already finished" in call("fit", data_folder, "--run", tmp_path / "fruit", *QUICK).output
+
+
+@pytest.fixture
+def run_script(tmp_path, capfd, monkeypatch):
+    """Launch a short script in two processes; returns the exit code, and what they wrote."""
+    monkeypatch.setattr(launching, "PATIENCE", 0.5)
+
+    def run(code):
+        script = tmp_path / "script.py"
+        script.write_text(f"import os, sys, time\nrank = int(os.environ['RANK'])\n{code}")
+        return launching.launch(TWO, [sys.executable, str(script)]), *capfd.readouterr()
+
+    return run
+
+
+def test_only_the_first_process_writes_to_the_terminal(run_script):
+    code, out, err = run_script("print('out', rank)\nprint('err', rank, file=sys.stderr)")
+    assert (code, out, err) == (0, "out 0\n", "err 0\n")
+
+
+def test_a_process_that_fails_ends_the_others_and_its_message_is_shown(run_script):
+    code, _, err = run_script("if rank: sys.exit('Error: the disk is full')\ntime.sleep(600)")
+    assert code == 1 and err == "Error: the disk is full\n"
+
+
+def test_an_error_of_all_processes_is_shown_once(run_script):
+    code, _, err = run_script("sys.stderr.write('Error: no such file\\n')\nsys.exit(2)")
+    assert code == 2 and err == "Error: no such file\n"
+
+
+def test_a_killed_process_is_named(run_script):
+    code, _, err = run_script("if rank: os.kill(os.getpid(), 9)\ntime.sleep(600)")
+    assert code == 137 and "process 1 was ended by SIGKILL" in err
+
+
+LOSING = """
+from accord.errors import ProcessLostError
+from accord.learning import TrainingOptions
+from accord.learning.training import join_processes
+processes = join_processes(TrainingOptions(devices=2, accelerator="cpu"))
+if processes.is_first:
+    try:
+        processes.from_first("waiting")  # returns: the message is sent without an answer
+        processes.sum_number(1)
+    except ProcessLostError:
+        raise SystemExit(3)
+"""
+
+
+def test_a_process_notices_that_another_has_gone():
+    first, second = start_processes(["-c", LOSING], 2)
+    errors = first.communicate(timeout=120)[1]
+    second.communicate(timeout=120)
+    assert (first.returncode, second.returncode) == (3, 0), errors
+
+
+def test_settings_follow_the_launcher(monkeypatch):
+    assert launching.is_to_launch(TWO) and not launching.is_to_launch(FitSettings())
+    assert launching.with_processes(FitSettings()) == FitSettings()
+    for name, value in zip(NEEDED, ("1", "1", "4", "here", "1"), strict=True):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert launching.with_processes(FitSettings()) == FitSettings(devices=2, nodes=2)
+    assert not launching.is_to_launch(TWO)
+    with pytest.raises(OptionError, match="has started 2 processes on each of 2 machines"):
+        launching.with_processes(FitSettings(devices=4))
+
+
+def test_other_machines_need_a_launcher(data_folder, tmp_path):
+    result = call("fit", data_folder, "--run", tmp_path / "run", *QUICK, "--devices", 2, "--nodes", 2)
+    assert result.exit_code == 2 and "torchrun --nnodes 2 --nproc-per-node 2" in result.output
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_search_is_not_shared(data_folder):
+    from accord import NodeClassifier
+
+    with pytest.raises(OptionError, match="search tries settings in one process"):
+        NodeClassifier(search=2, devices=2).resolve_recipe()

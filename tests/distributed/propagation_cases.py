@@ -1,0 +1,88 @@
+"""Graphs that are propagated on in parts, and what one process of several does with them."""
+
+import os
+import signal
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from accord.distributed import cut_field, cut_part, partition, propagate
+from accord.field import PairwiseField
+
+
+def grid(side):
+    """Edges between the neighbours of a square grid."""
+    numbers = torch.arange(side * side).reshape(side, side)
+    across = torch.stack([numbers[:, :-1].flatten(), numbers[:, 1:].flatten()])
+    down = torch.stack([numbers[:-1].flatten(), numbers[1:].flatten()])
+    return torch.cat([across, down], 1)
+
+
+def power_law(nodes, each, seed=0):
+    """Each node joins `each` earlier ones, mostly those with many edges; nodes of thousands of edges come out."""
+    draw = torch.Generator().manual_seed(seed)
+    target = torch.arange(1, nodes).repeat_interleave(each)
+    source = (torch.rand(len(target), generator=draw) ** 3 * target).long()
+    return torch.unique(torch.stack([source, target]), dim=1)
+
+
+def random_field(edge_index, states, dtype=torch.float64, seed=0, barred=False):
+    """Potentials of moderate size; some pairs and states are forbidden if `barred`."""
+    draw = torch.Generator().manual_seed(seed)
+    nodes = int(edge_index.max()) + 2  # the last one has no edge
+    node = torch.randn(nodes, states, generator=draw, dtype=dtype)
+    edge = 0.4 * torch.randn(edge_index.shape[1], states, states, generator=draw, dtype=dtype)
+    if barred:
+        node[::7, 0] = -torch.inf
+        edge[::5, 1, 1] = -torch.inf
+    return PairwiseField(edge_index, node, edge)
+
+
+def solve_all(rank, ranks, cases):
+    """Beliefs of own nodes and their numbers, for each case."""
+    return [solve(rank, ranks, *case) for case in cases]
+
+
+def solve(rank, ranks, field, method, options):
+    """What one process finds; as arrays, since tensors would be shared with a process that has ended."""
+    part = cut_part(field.edge_index, partition(field.edge_index, field.num_nodes, ranks, method), rank, ranks)
+    given = dict(options)
+    if isinstance(given.get("edge_appearance"), torch.Tensor):
+        given["edge_appearance"] = given["edge_appearance"][part.edges]
+    found = propagate(part, cut_field(field, part), **given)
+    own = part.num_own
+    return {
+        "nodes": part.nodes[:own].numpy(),
+        "node": found.node[:own].numpy(),
+        "labels": found.decode()[:own].numpy(),
+        "sweeps": int(found.sweeps),
+        "converged": bool(found.converged),
+        "log_partition": float(found.log_partition),
+        "bytes": found.bytes_sent,
+        "rows": part.halo.rows_sent,
+        "backend": found.backend,
+    }
+
+
+def killed_midway(rank, ranks, address, field, folder, after):
+    """Process 1 kills itself once it has saved `after` checkpoints; the others end with exit status 3 if told so."""
+    from accord.distributed.propagation import _checkpoint
+    from accord.errors import ProcessLostError
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=ranks, timeout=timedelta(seconds=20))
+    save, saved = _checkpoint.Checkpoints.save, []
+
+    def save_and_die(self, sweep, messages):
+        if rank == 1 and len(saved) == after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        save(self, sweep, messages)
+        saved.append(sweep)
+
+    _checkpoint.Checkpoints.save = save_and_die
+    try:
+        solve(rank, ranks, field, "metis", {"tolerance": 1e-10, "damping": 0.5, "checkpoint": folder, "every": 2})
+    except ProcessLostError:
+        os._exit(3)
+    os._exit(0)

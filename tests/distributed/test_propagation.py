@@ -1,0 +1,135 @@
+"""Propagation on parts of a graph is propagation on the graph."""
+
+import json
+import multiprocessing
+
+import numpy as np
+import pytest
+import torch
+
+from accord.distributed import cut_part, partition
+from accord.errors import FieldError, OptionError
+from accord.inference import propagate
+from tests.distributed.in_parts import run_in_parts
+from tests.distributed.propagation_cases import grid, killed_midway, power_law, random_field, solve_all
+
+
+def whole(parts, name):
+    """What all processes found, in the order of nodes."""
+    order = np.concatenate([part["nodes"] for part in parts]).argsort()
+    return torch.from_numpy(np.concatenate([part[name] for part in parts])[order])
+
+
+def check(field, parts, **options):
+    one = propagate(field, **options)
+    torch.testing.assert_close(whole(parts, "node"), one.node, rtol=1e-6, atol=1e-6, check_dtype=True)
+    assert {part["sweeps"] for part in parts} == {int(one.sweeps)}
+    assert {part["converged"] for part in parts} == {bool(one.converged)}
+    if options.get("semiring") != "max":
+        for part in parts:
+            assert part["log_partition"] == pytest.approx(float(one.log_partition), rel=1e-6)
+    else:
+        labels = whole(parts, "labels")
+        assert torch.equal(labels, one.node.argmax(-1))
+        assert parts[0]["log_partition"] == pytest.approx(float(field.score(labels)), rel=1e-6)
+
+
+def cases():
+    lattice, scale_free = grid(20), power_law(400, 3)
+    for backend in ("native", "reference"):
+        for states in (2, 5):
+            for edges in (lattice, scale_free):
+                field = random_field(edges, states)
+                weights = torch.rand(field.num_edges, generator=torch.Generator().manual_seed(1)).double() * 0.5 + 0.5
+                yield field, "hash", {"max_sweeps": 60, "backend": backend}
+                yield field, "metis", {"damping": 0.3, "backend": backend, "tolerance": 1e-8}
+                yield field, "metis", {"edge_appearance": weights, "backend": backend, "tolerance": 1e-8}
+                yield field, "metis", {"semiring": "max", "damping": 0.5, "max_sweeps": 40, "backend": backend}
+        barred = random_field(lattice, 3, barred=True)
+        yield barred, "hash", {"backend": backend, "edge_appearance": 0.7, "tolerance": 1e-8}
+        yield random_field(lattice, 3, torch.float32), "metis", {"backend": backend, "max_sweeps": 30, "tolerance": 0.0}
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_parts_equal_the_whole(ranks):
+    given = list(cases())
+    found = run_in_parts(solve_all, ranks, given)
+    for (field, _, options), parts in zip(given, zip(*found, strict=True), strict=True):
+        check(field, parts, **options)
+        assert {part["backend"] for part in parts} == {options["backend"]}
+
+
+def test_nodes_of_many_edges():
+    # More than 2048 edges: totals are added up in double precision, also where some come from another process.
+    edges = torch.cat(
+        [torch.stack([torch.zeros(5000, dtype=torch.long), torch.arange(1, 5001)]), grid(70)[:, 5000:]], 1
+    )
+    edges = torch.unique(edges, dim=1)
+    field = random_field(edges, 3, torch.float32)
+    options = {"max_sweeps": 12, "tolerance": 0.0}
+    check(field, [found[0] for found in run_in_parts(solve_all, 2, [(field, "hash", options)])], **options)
+
+
+def test_border_nodes_are_sent_once_to_each_process():
+    field = random_field(grid(12), 3)
+    for part in run_in_parts(solve_all, 2, [(field, "blocks", {})]):
+        assert part[0]["bytes"] == part[0]["rows"] * 3 * 8
+    forbidden = random_field(grid(12), 3, barred=True)
+    for part in run_in_parts(solve_all, 2, [(forbidden, "blocks", {})]):
+        assert part[0]["bytes"] == part[0]["rows"] * 6 * 8  # with numbers of infinities
+
+
+def test_more_processes_than_nodes_with_edges():
+    field = random_field(torch.tensor([[0], [1]]), 2)
+    check(field, [found[0] for found in run_in_parts(solve_all, 4, [(field, "blocks", {})])])
+
+
+@pytest.mark.data("planetoid_cora.npz")
+def test_citation_graph():
+    from accord.datasets import load_benchmark
+
+    graph = load_benchmark("cora").train[0]
+    from accord.graphs import topology
+
+    field = random_field(topology(graph.edge_index, graph.num_nodes).edge_index, 7)
+    options = {"damping": 0.2, "tolerance": 1e-8}
+    check(field, [found[0] for found in run_in_parts(solve_all, 2, [(field, "metis", options)])], **options)
+
+
+def test_a_killed_process_is_survived(tmp_path):
+    field, options = random_field(grid(20), 3), {"tolerance": 1e-10, "damping": 0.5}
+    context = multiprocessing.get_context("forkserver")
+    for attempt in ("first", "second"):  # the second one dies too, further on
+        address = f"file://{tmp_path}/{attempt}"
+        arguments = (2, address, field, str(tmp_path / "kept"), 2)
+        started = [context.Process(target=killed_midway, args=(rank, *arguments)) for rank in range(2)]
+        for process in started:
+            process.start()
+        for process in started:
+            process.join(60)
+        assert [process.exitcode for process in started] == [3, -9]
+    kept = options | {"checkpoint": str(tmp_path / "kept"), "every": 2}
+    assert json.loads((tmp_path / "kept" / "complete.json").read_text())["sweep"] == 8  # twice two checkpoints
+    check(field, [found[0] for found in run_in_parts(solve_all, 2, [(field, "metis", kept)])], **options)
+
+
+@pytest.mark.parametrize("method", ["hash", "metis", "blocks"])
+def test_partitions_are_balanced(method):
+    for nodes, parts in ((12, 4), (400, 3)):
+        edges = grid(int(nodes**0.5)) if method == "metis" else torch.zeros(2, 0, dtype=torch.long)
+        sizes = torch.bincount(partition(edges, nodes, parts, method), minlength=parts)
+        assert sizes.max() - sizes.min() <= (1 if method != "metis" else 0.15 * nodes)
+
+
+def test_wrong_input_is_refused():
+    from accord.distributed import cut_field
+    from accord.distributed import propagate as propagate_parts
+
+    field = random_field(grid(4), 2)
+    part = cut_part(field.edge_index, partition(field.edge_index, field.num_nodes, 2, "blocks"), 0, 2)
+    with pytest.raises(FieldError, match="not those of the part"):
+        propagate_parts(part, field)
+    with pytest.raises(OptionError, match="'spanning' needs the whole graph"):
+        propagate_parts(part, cut_field(field, part), edge_appearance="spanning")
+    with pytest.raises(OptionError, match="every is 0"):
+        propagate_parts(part, cut_field(field, part), every=0)

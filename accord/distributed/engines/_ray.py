@@ -82,14 +82,14 @@ class RayEngine(Engine):
         kind = self._ray.remote(PreparedWorker)
         options = {"max_restarts": -1, "max_task_retries": RETRIES, **self._resources()}
         shared = self.share(prepare)
-        actors = [kind.options(**options).remote(shared, self.threads) for _ in range(self.workers)]
+        actors = [kind.options(**options).remote(self.threads) for _ in range(self.workers)]
         running: dict[Any, Task] = {}
         actor_of: dict[Any, int] = {}  # by the reference of a task
 
         def submit(task: Task) -> Any:
             waiting = Counter(actor_of[reference] for reference in running)
             free = min(range(len(actors)), key=lambda actor: waiting[actor])
-            reference = actors[free].do.remote(task)
+            reference = actors[free].do.remote(shared, task)
             actor_of[reference] = free
             return reference
 

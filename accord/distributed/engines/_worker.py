@@ -54,22 +54,24 @@ class PreparedWorker(Generic[Task, Result]):
     """Prepares once and does many tasks, as a Ray actor.
 
     Args:
-        prepare: returns the work.
         threads: of torch.
     """
 
-    def __init__(self, prepare: Shared[Callable[[], Callable[[Task], Result]]], threads: int) -> None:
-        self.prepare = prepare
+    def __init__(self, threads: int) -> None:
         self.work: Callable[[Task], Result] | None = None
         torch.set_num_threads(threads)
 
-    def do(self, task: Task) -> Done[Result]:
-        """Do one task. The first one prepares: an error there is an error of a task, which the engine raises."""
-        return _done(lambda: self._do(task))
+    def do(self, prepare: Shared[Callable[[], Callable[[Task], Result]]], task: Task) -> Done[Result]:
+        """Do one task. The first one prepares: an error there is an error of a task, which the engine raises.
 
-    def _do(self, task: Task) -> Result:
+        `prepare` comes with every task and not with the worker: Ray cannot be sure that what an actor was made with is
+        still there when the actor has to be made again, and says so to the user.
+        """
+        return _done(lambda: self._do(prepare, task))
+
+    def _do(self, prepare: Shared[Callable[[], Callable[[Task], Result]]], task: Task) -> Result:
         if self.work is None:
-            self.work = self.prepare.get()()
+            self.work = prepare.get()()
         return self.work(task)
 
 

@@ -15,7 +15,7 @@ from accord.inference.kernels import Problem, cpu
 from accord.inference.kernels.cpu._build import SOURCES, BuildError, Library, load_library
 from accord.inference.kernels.cpu._solve import _Arguments, _check_shapes
 
-STEPS = ("open", "sweep", "read", "write", "messages", "totals", "close")
+STEPS = ("open", "sweep", "read", "write", "messages", "totals", "end", "close")
 NAMES = {torch.float32: "float32", torch.float64: "float64"}
 PARTS = Library(
     "parts",
@@ -119,6 +119,10 @@ class NativeSweeps:
         self._call("totals", self._handle, _at(found))
         return found
 
+    def end(self) -> None:
+        """Free everything but messages."""
+        self._call("end", self._handle)
+
     @property
     def _width(self) -> int:
         return self.problem.node.shape[-1] * (2 if self.counted else 1)
@@ -133,7 +137,7 @@ class NativeSweeps:
     def _call(self, step: str, *arguments: Any) -> None:
         function = getattr(load_library(PARTS), f"accord_part_{step}_{NAMES[self.problem.node.dtype]}")
         status = function(*arguments)
-        if step in ("read", "write") or status == DONE:  # those two cannot fail
+        if step in ("read", "write", "end") or status == DONE:  # those three cannot fail
             return
         if status == OUT_OF_RANGE:
             raise FieldError("propagate: the part has edges between ghosts or to unknown nodes. Build it by cut_part.")

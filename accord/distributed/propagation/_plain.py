@@ -37,6 +37,9 @@ class Sweeps(Protocol):
     def totals(self) -> Tensor:
         """Beliefs up to a constant for each node [own + ghosts, states]; rows of ghosts hold anything."""
 
+    def end(self) -> None:
+        """Free what only sweeps and totals need; afterwards only `messages` may be called."""
+
 
 class PlainSweeps:
     """Sweeps in plain torch.
@@ -86,6 +89,10 @@ class PlainSweeps:
     def totals(self) -> Tensor:
         """Beliefs up to a constant for each node."""
         return self.sums.join()[0].to(self.now.dtype)
+
+    def end(self) -> None:
+        """Free everything but messages."""
+        del self.potentials, self.next, self.sums
 
     @property
     def _width(self) -> int:

@@ -151,6 +151,7 @@ def propagate(
         if saved is not None and done % every == 0:
             saved.save(done, engine.messages())
     totals, width = engine.totals(), problem.node.shape[-1] * (2 if counted else 1)
+    engine.end()  # before there is room for messages, which take about as much
     _fill_ghosts(part, totals)
     check_feasible(totals[: part.num_own])
     return PartResult(

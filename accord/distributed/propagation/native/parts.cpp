@@ -107,6 +107,8 @@ template <class R> class PartSolver : public Solver<R> {
     void write_totals() {
         with_team([&](const Team& team) { Solver<R>::write_totals(unit, 0, team); });
     }
+    // After that, only messages can be written.
+    void end_sweeps() { this->release_all_but_messages(); }
 
   private:
     const Unit& unit;
@@ -192,6 +194,7 @@ template <class R> int open_part(Arguments& given, int64_t own, void** opened) {
         static_cast<Part<R>*>(part)->a.totals = to;                                                                   \
         return guarded([&] { return static_cast<Part<R>*>(part)->solver->write_totals(), DONE; });                    \
     }                                                                                                                 \
+    extern "C" void accord_part_end_##NAME(void* part) { static_cast<Part<R>*>(part)->solver->end_sweeps(); }         \
     extern "C" void accord_part_close_##NAME(void* part) { delete static_cast<Part<R>*>(part); }
 
 ENTRY_POINTS(float, float32)

@@ -83,7 +83,7 @@ def test_trials_weigh_labels_and_the_winner_gets_ensemble_and_refit(monkeypatch)
         seen.append((run.weights, given[1]))
         return run_trials(run, shape, group, *given, **named)
 
-    monkeypatch.setattr("accord.tuning._search.run_trials", spy)
+    monkeypatch.setattr("accord.tuning._work.run_trials", spy)
     given = {"class_weight": "balanced", "ensemble": 3, "refit": True, "encoder": "mlp", "edge_encoder": "mlp"}
     model = NodeClassifier(search=2, **given, **QUICK)
     model.fit(TRAIN, VALIDATION)

@@ -10,6 +10,7 @@ from accord._launched import launched_rank
 from accord._version import __version__
 from accord.app import options
 from accord.app.commands.bench import bench_app
+from accord.app.commands.capacity import capacity
 from accord.app.commands.data import ColumnsOption, MappingOption, data_app
 from accord.app.commands.predict_command import predict
 from accord.app.commands.reproduce_command import reproduce
@@ -43,6 +44,7 @@ app.command()(predict)
 app.command()(serve)
 app.command()(reproduce)
 app.command()(solve)
+app.command()(capacity)
 
 
 def print_version(wanted: bool) -> None:

@@ -8,13 +8,17 @@ from accord.distributed._part import Part, cut_part
 from accord.distributed._partition import partition
 
 if TYPE_CHECKING:
+    from accord.distributed._capacity import Demand, LargeGraph, Machine, demand, fewest_machines
     from accord.distributed._graph import PartGraph, cut_graph, part_batch
     from accord.distributed.propagation import PartResult, cut_field, propagate
     from accord.distributed.solving import PartBeliefs, on_part
     from accord.distributed.tables import read_parts, write_parts
 
 __all__ = [
+    "Demand",
     "Halo",
+    "LargeGraph",
+    "Machine",
     "Part",
     "PartBeliefs",
     "PartGraph",
@@ -22,6 +26,8 @@ __all__ = [
     "cut_field",
     "cut_graph",
     "cut_part",
+    "demand",
+    "fewest_machines",
     "on_part",
     "part_batch",
     "partition",
@@ -33,6 +39,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "_capacity": ("Demand", "LargeGraph", "Machine", "demand", "fewest_machines"),
         "_graph": ("PartGraph", "cut_graph", "part_batch"),
         "propagation": ("PartResult", "cut_field", "propagate"),
         "solving": ("PartBeliefs", "on_part"),

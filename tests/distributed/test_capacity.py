@@ -1,0 +1,68 @@
+"""The arithmetic of capacity: its figures are the measured ones, and it counts what a part really holds."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from command_line import call, refused
+
+from accord.distributed import LargeGraph, Machine, cut_part, demand, fewest_machines
+from accord.distributed._capacity import MEASURED, figures
+
+RESULTS = Path(__file__).parents[2] / "results" / "distributed" / "propagation.json"
+MACHINE = Machine(memory=256e9, cores=64, bandwidth=25e9 / 8)
+
+
+def test_the_figures_are_those_of_the_stored_run():
+    fits = json.loads(RESULTS.read_text())["memory"]["fits"]
+    assert {fit["states"] for fit in fits} == set(MEASURED)
+    for fit in fits:
+        stored = (fit["bytes_edge"], fit["bytes_node"], fit["seconds_edge_sweep"])
+        for found in (MEASURED[fit["states"]], figures(fit["states"])):
+            assert (found.edge_bytes, found.node_bytes, found.edge_seconds) == pytest.approx(stored, rel=0.001)
+
+
+@pytest.mark.parametrize("machines", [1, 2, 5])
+def test_a_random_graph_dealt_at_random_has_the_parts_that_were_worked_out(machines):
+    nodes, edges = 20_000, 60_000
+    generator = torch.Generator().manual_seed(0)
+    edge_index = torch.randint(0, nodes, (2, edges), generator=generator)
+    owner = torch.randint(0, machines, (nodes,), generator=generator)
+    part = cut_part(edge_index, owner, 0, machines)
+    found = demand(LargeGraph(edges=edges, nodes=nodes, states=3), MACHINE, machines)
+    cost = figures(3)
+    ghosts = part.nodes.numel() - part.num_own
+    held = part.edges.numel() * cost.edge_bytes + part.nodes.numel() * cost.node_bytes
+    assert found.memory == pytest.approx(held, rel=0.03)
+    assert found.sent == pytest.approx(ghosts * 3 * 4, rel=0.05)
+
+
+def test_the_fewest_machines_hold_the_graph_and_fewer_do_not():
+    graph = LargeGraph(edges=1e11, nodes=1e9, states=3, cut=0.1)
+    fewest = fewest_machines(graph, MACHINE)
+    assert fewest is not None and fewest.memory <= MACHINE.memory
+    assert demand(graph, MACHINE, fewest.machines - 1).memory > MACHINE.memory
+    assert fewest_machines(LargeGraph(edges=1e20, nodes=1e9, states=3), MACHINE) is None
+
+
+def test_the_command():
+    asked = ("capacity", "--edges", "1e11", "--nodes", "1e9")
+    rows = json.loads(call(*asked, "--json").stdout)
+    assert [row["machines"] / rows[0]["machines"] for row in rows] == [1, 2, 4]
+    assert str(rows[0]["machines"]) in call(*asked).stdout
+    for wrong, said in (
+        (("--edges", "1e11", "--nodes", "0"), "make no graph"),
+        (("--edges", "1e11", "--nodes", "1e9", "--cut", "2"), "Give a number between 0 and 1"),
+        (("--edges", "1e11", "--nodes", "1e9", "--memory", "0"), "is no machine"),
+        (("--edges", "1e19", "--nodes", "1e9"), "a million machines"),
+    ):
+        assert said in refused("capacity", *wrong)
+
+
+def test_the_largest_run_took_what_was_worked_out():
+    # The first run is small beside what a process takes before it holds anything.
+    for run in json.loads(RESULTS.read_text())["huge"]["rows"][1:]:
+        graph = LargeGraph(edges=run["edges"], nodes=run["nodes"], states=run["states"], cut=0.0)
+        found = demand(graph, MACHINE, run["ranks"])
+        assert run["ranks"] * found.memory == pytest.approx(run["total_peak"] - run["base"], rel=0.05)

@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 
 from accord.distributed import cut_field, cut_part, partition, propagate
+from accord.errors import InfeasibleError
 from accord.field import PairwiseField
 
 
@@ -86,3 +87,19 @@ def killed_midway(rank, ranks, address, field, folder, after):
     except ProcessLostError:
         os._exit(3)
     os._exit(0)
+
+
+def contradicted(rank, ranks, backend):
+    """What each process raises when labels of the first part contradict each other, at once or sweeps later."""
+    edge_index = torch.stack([torch.arange(9), torch.arange(1, 10)])
+    part = cut_part(edge_index, (torch.arange(10) >= 5).long(), rank, ranks)
+    raised = []
+    for other in (1, 3):  # node 0 has state 0, this one state 1, and neighbours are equal
+        field = PairwiseField(edge_index, torch.zeros(10, 2), torch.zeros(9, 2, 2)).forbid([(0, 1), (1, 0)])
+        known = torch.full((10,), -1)
+        known[0], known[other] = 0, 1
+        try:
+            propagate(part, cut_field(field.clamp(known), part), backend=backend)
+        except InfeasibleError as error:
+            raised.append(str(error))
+    return raised

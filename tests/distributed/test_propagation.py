@@ -11,7 +11,7 @@ from accord.distributed import cut_part, partition
 from accord.errors import FieldError, OptionError
 from accord.inference import propagate
 from tests.distributed.in_parts import run_in_parts
-from tests.distributed.propagation_cases import grid, killed_midway, power_law, random_field, solve_all
+from tests.distributed.propagation_cases import contradicted, grid, killed_midway, power_law, random_field, solve_all
 
 
 def whole(parts, name):
@@ -133,3 +133,11 @@ def test_wrong_input_is_refused():
         propagate_parts(part, cut_field(field, part), edge_appearance="spanning")
     with pytest.raises(OptionError, match="every is 0"):
         propagate_parts(part, cut_field(field, part), every=0)
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_what_one_process_finds_impossible_all_raise(backend):
+    first, second = run_in_parts(contradicted, 2, backend)
+    assert len(first) == len(second) == 2
+    assert all("no state is left" in text for text in first)
+    assert all(text.endswith("Relax one of them. (process 0)") for text in second)

@@ -18,10 +18,11 @@ import torch.distributed as dist
 from torch import Tensor
 
 from accord.distributed._part import Part
+from accord.distributed._together import together
 from accord.distributed.propagation._checkpoint import Checkpoints
 from accord.distributed.propagation._native import NativeSweeps, unfit
 from accord.distributed.propagation._plain import PlainSweeps, Sweeps
-from accord.errors import FieldError, OptionError, ProcessLostError
+from accord.errors import AccordError, FieldError, OptionError, ProcessLostError
 from accord.field import PairwiseField
 from accord.inference._beliefs import Beliefs, check_feasible
 from accord.inference._extended import Extended, has_infinity
@@ -138,14 +139,13 @@ def propagate(
     if start is not None:
         problem = replace(problem, start=start.to(problem.node)[None])
     counted = _largest(part, float(has_infinity(problem.node) or has_infinity(problem.edge))) > 0
-    name, engine = _choose(backend, part, problem, counted)
+    with together(part.halo.group):
+        name, engine = _choose(backend, part, problem, counted)
     halo, residual, converged = part.halo, torch.inf, False
     tolerance = torch.tensor(problem.tolerance, dtype=problem.node.dtype).item()  # kernels compare in this precision
     while done < problem.max_sweeps and not converged:
         exact = done + 1 == problem.max_sweeps
-        arriving = _post(part, engine)
-        engine.inner(exact)
-        residual = _largest(part, engine.outer(_wait(part, arriving), exact))
+        residual = _sweep(part, engine, exact)
         done += 1
         converged = 0 < tolerance and residual <= tolerance
         if saved is not None and done % every == 0:
@@ -153,7 +153,8 @@ def propagate(
     totals, width = engine.totals(), problem.node.shape[-1] * (2 if counted else 1)
     engine.end()  # before there is room for messages, which take about as much
     _fill_ghosts(part, totals)
-    check_feasible(totals[: part.num_own])
+    with together(part.halo.group):
+        check_feasible(totals[: part.num_own])
     return PartResult(
         field=field,
         semiring=semiring,
@@ -195,6 +196,27 @@ def _choose(backend: str, part: Part, problem: Problem, counted: bool) -> tuple[
     if backend == "native" and problem.arcs.num_edges:
         raise OptionError(f"propagate: backend 'native' cannot be used here: {reason}.")
     return "reference", PlainSweeps(part, problem, counted)
+
+
+def _sweep(part: Part, engine: Sweeps, exact: bool) -> float:
+    """The largest change of any message. What one process finds impossible is raised by all: they would wait for it."""
+    arriving, moved, failure = _post(part, engine), torch.inf, None
+    try:
+        engine.inner(exact)
+    except AccordError as error:
+        failure = error
+    ghosts = _wait(part, arriving)
+    if failure is None:
+        try:
+            moved = engine.outer(ghosts, exact)
+        except AccordError as error:
+            failure = error
+    moved = _largest(part, moved)
+    if moved == torch.inf:  # of a failure, or of a message that became infinite
+        with together(part.halo.group):
+            if failure is not None:
+                raise failure
+    return moved
 
 
 # What is sent to other processes, and received from them

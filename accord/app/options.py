@@ -82,11 +82,10 @@ WordVectorsOption = Annotated[
     typer.Option(metavar="FILE", help="Vectors of words, for files of sentences: an .npz with words and vectors."),
 ]
 
-EngineOption = Annotated[
-    str, typer.Option(help="local (this process) or ray (a cluster, or all cores of this machine).")
-]
+EngineOption = Annotated[str, typer.Option(help="local (this machine) or ray (a cluster).")]
 WorkersOption = Annotated[
-    int | None, typer.Option(help="With ray: how many work at the same time.", show_default="one for each CPU")
+    int | None,
+    typer.Option(help="How many processes work at the same time.", show_default="this one; with ray one for each CPU"),
 ]
 AddressOption = Annotated[
     str | None,

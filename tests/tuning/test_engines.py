@@ -1,9 +1,9 @@
-"""A search by Ray equals a search in this process."""
+"""A search by other processes, of Ray or of this machine, equals a search in this process."""
 
 import pytest
 from made_searches import BUDGET, SPACE, made_problem, table
 
-from accord.distributed.engines import RayEngine
+from accord.distributed.engines import ProcessEngine, RayEngine
 from accord.tuning import search
 
 
@@ -21,5 +21,11 @@ def whole():
 def test_a_search_by_ray_equals_a_local_one(whole, ray_cluster, workers):
     with RayEngine(workers) as engine:
         assert engine.workers == workers
+        found = search(made_problem(), SPACE, BUDGET, engine=engine)
+    assert table(found) == rounded(whole) and found.recipe == whole.recipe
+
+
+def test_a_search_by_processes_of_this_machine_equals_one_in_this_process(whole):
+    with ProcessEngine(2) as engine:
         found = search(made_problem(), SPACE, BUDGET, engine=engine)
     assert table(found) == rounded(whole) and found.recipe == whole.recipe

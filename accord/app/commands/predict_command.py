@@ -99,8 +99,8 @@ def predict(
         return
     if any(option is not None for option in (workers, address, gpus_per_worker, block_graphs)):
         raise OptionError(
-            "--workers, --address, --gpus-per-worker and --block-graphs need an engine. Add --engine ray, or leave "
-            "them out."
+            "--workers, --address, --gpus-per-worker and --block-graphs need an engine. Add --engine local or ray, or "
+            "leave them out."
         )
     found, notes = predict_graphs(model, graph, wanted, tables)
     if out is None:

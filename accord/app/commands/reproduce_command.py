@@ -74,9 +74,10 @@ def reproduce(
         with open_engine(engine, workers, address, gpus_per_worker) as where:
             text = reproduce_paper(out, wanted, messages(), where)
     else:
-        if table in TABLES and (budget or merge or document or engine != "local"):
+        if table in TABLES and (budget or merge or document or engine != "local" or workers):
             raise OptionError(
-                f"reproduce {table}: --budget, --merge, --document and --engine are for all, table-1 and so on."
+                f"reproduce {table}: --budget, --merge, --document, --engine and --workers are for all, table-1 and so "
+                "on."
             )
         text = reproduce_table(table, out, chosen, seeds or "1-5", max_epochs, accelerator, messages())
     output().print(text, markup=False, soft_wrap=True)

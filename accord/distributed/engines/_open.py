@@ -2,6 +2,7 @@
 
 from accord.distributed.engines._interface import Engine
 from accord.distributed.engines._local import LocalEngine
+from accord.distributed.engines._processes import ProcessEngine
 from accord.distributed.engines._ray import RayEngine
 from accord.errors import OptionError
 
@@ -17,8 +18,8 @@ def open_engine(
     """The engine of a name, to be used as a context manager.
 
     Args:
-        name: "local" or "ray".
-        workers: tasks at the same time; None takes one for each CPU of the cluster.
+        name: "local" (this machine) or "ray".
+        workers: tasks at the same time. None: this process for "local", one for each CPU of the cluster for "ray".
         address: of a running Ray cluster; None starts one on this machine.
         gpus_per_worker: share of a GPU that each worker has; None or 0 for none.
     """
@@ -26,8 +27,8 @@ def open_engine(
         raise OptionError(f"engine: {name!r} is unknown. Choose {' or '.join(ENGINES)}.")
     if name == "ray":
         return RayEngine(workers, address, gpus_per_worker or 0.0)
-    given = {"workers": workers, "address": address, "gpus_per_worker": gpus_per_worker}
+    given = {"address": address, "gpus_per_worker": gpus_per_worker}
     named = [f"--{option.replace('_', '-')}" for option, value in given.items() if value is not None]
     if named:
         raise OptionError(f"engine: {', '.join(named)} is for --engine ray. Add that, or leave the option out.")
-    return LocalEngine()
+    return LocalEngine() if workers is None else ProcessEngine(workers)

@@ -4,7 +4,6 @@ Ray is imported when an engine is made, not with this module.
 """
 
 import os
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,10 +12,9 @@ from math import floor
 from typing import Any
 
 from accord.distributed.engines._interface import Engine, Report, Result, Shared, Task, Value
-from accord.distributed.engines._worker import Done, PreparedWorker, Stored, do_task
+from accord.distributed.engines._worker import RETRIES, PreparedWorker, Stored, do_task, unpack
 from accord.errors import OptionError, WorkerError
 
-RETRIES = 3  # of a task whose worker died; more often, the task itself is probably what kills it
 QUEUED = 2  # tasks of a prepared worker: one that it does, and one that waits, so that it never idles
 NOTHING: Any = object()
 
@@ -125,7 +123,7 @@ class RayEngine(Engine):
                 (reference,), _ = self._ray.wait(list(running), num_returns=1)
                 with self._deaths():
                     done = self._ray.get(reference)
-                yield reference, running.pop(reference), _unpack(done)
+                yield reference, running.pop(reference), unpack(done)
         finally:
             for reference in running:
                 with suppress(Exception):  # tasks of actors end with them; the cluster may be gone
@@ -142,15 +140,6 @@ class RayEngine(Engine):
                 f"engine ray: a worker died {RETRIES + 1} times at the same task ({str(error).splitlines()[0][:200]}). "
                 "Give each worker more memory (fewer --workers), or smaller tasks. What has finished is kept."
             ) from error
-
-
-def _unpack(done: Done[Result]) -> Any:
-    """The result of a task; its error as the task raised it, and its warnings once more."""
-    for category, message in done.warnings:
-        warnings.warn(message, category, stacklevel=4)
-    if done.error is not None:
-        raise done.error
-    return done.result
 
 
 def import_ray() -> Any:

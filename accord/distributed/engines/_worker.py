@@ -1,4 +1,4 @@
-"""What runs inside a Ray worker. A worker imports this module, and with it as much of Accord as its tasks need."""
+"""What runs inside a worker, and how its answers are read. A Ray worker imports this module and what its tasks need."""
 
 import warnings
 from collections import OrderedDict
@@ -13,6 +13,7 @@ from accord.distributed.engines._interface import Report, Result, Shared, Task, 
 from accord.errors import AccordError
 
 OWN_WARNINGS = "accord.errors"  # the module of warnings that are passed on
+RETRIES = 3  # of a task whose worker died; more often, the task itself is probably what kills it
 FETCHED = 8  # shared values that a process keeps
 _fetched: OrderedDict[bytes, Any] = OrderedDict()
 
@@ -40,14 +41,14 @@ class Done(Generic[Result]):
     """What a task gave, for the process of the engine: its result or its error, and Accord's warnings."""
 
     result: Result | None
-    error: AccordError | OSError | None
+    error: Exception | None
     warnings: list[tuple[type[Warning], str]]
 
 
 def do_task(work: Shared[Callable[[Task, Report], Result]], task: Task, threads: int) -> Done[Result]:
     """Do one task, as a Ray task."""
     torch.set_num_threads(threads)
-    return _done(lambda: work.get()(task, _ignore))
+    return caught(lambda: work.get()(task, _ignore))
 
 
 class PreparedWorker(Generic[Task, Result]):
@@ -67,7 +68,7 @@ class PreparedWorker(Generic[Task, Result]):
         `prepare` comes with every task and not with the worker: Ray cannot be sure that what an actor was made with is
         still there when the actor has to be made again, and says so to the user.
         """
-        return _done(lambda: self._do(prepare, task))
+        return caught(lambda: self._do(prepare, task))
 
     def _do(self, prepare: Shared[Callable[[], Callable[[Task], Result]]], task: Task) -> Result:
         if self.work is None:
@@ -75,17 +76,27 @@ class PreparedWorker(Generic[Task, Result]):
         return self.work(task)
 
 
-def _done(call: Callable[[], Result]) -> Done[Result]:
+def caught(call: Callable[[], Result]) -> Done[Result]:
+    """Call, and keep expected errors and Accord's warnings. Other errors are defects, which are raised."""
     result: Result | None = None
     failed: AccordError | OSError | None = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             result = call()
-        except (AccordError, OSError) as error:  # others are defects: Ray passes them on with their traceback
+        except (AccordError, OSError) as error:
             failed = error
     own = [(one.category, str(one.message)) for one in caught if one.category.__module__ == OWN_WARNINGS]
     return Done(result, failed, own)
+
+
+def unpack(done: Done[Result]) -> Any:
+    """The result of a task; its error as the task raised it, and its warnings once more."""
+    for category, message in done.warnings:
+        warnings.warn(message, category, stacklevel=4)
+    if done.error is not None:
+        raise done.error
+    return done.result
 
 
 def _ignore(value: object) -> None:

@@ -71,22 +71,26 @@ def test_a_killed_run_of_the_paper_goes_on(tmp_path):
 
 
 @pytest.mark.data("planetoid_cora.npz", "planetoid_citeseer.npz", "planetoid_pubmed.npz")
-def test_ray_stores_what_this_process_stores(tmp_path, ray_cluster):
+def test_other_processes_store_what_this_one_stores(tmp_path, ray_cluster):
     stored = {}
-    for engine in (["--engine", "local"], ["--engine", "ray", "--workers", "2"]):
-        out = tmp_path / engine[1]
+    for name, engine in (
+        ("this", []),
+        ("processes", ["--workers", "2"]),
+        ("ray", ["--engine", "ray", "--workers", "2"]),
+    ):
+        out = tmp_path / name
         result = CliRunner().invoke(app, [*SIZES, *engine, "--budget", "10m", "--out", str(out)])
         assert result.exit_code == 0 and "3 tasks computed, 0 left" in result.output, result.output
         records = Store(out / "reproduction" / "records.jsonl").read()[0]
-        stored[engine[1]] = sorted((record.cell.key, record.seed, record.metrics) for record in records)
-    assert stored["ray"] == stored["local"] and len(stored["local"]) == 3
+        stored[name] = sorted((record.cell.key, record.seed, record.metrics) for record in records)
+    assert stored["ray"] == stored["processes"] == stored["this"] and len(stored["this"]) == 3
 
 
 def test_what_a_target_has_is_checked(tmp_path):
     for arguments, message in (
         (["table-2", "--encoder", "mlp"], "has no cell with encoder mlp"),
         (["table-2", "--budget", "soon"], "--budget 'soon' cannot be read"),
-        (["citation", "--budget", "1m"], "--budget, --merge, --document and --engine are for all"),
+        (["citation", "--budget", "1m"], "--budget, --merge, --document, --engine and --workers are for all"),
         (["table-2", "--budget", "0s", "--merge", str(tmp_path / "none.jsonl")], "no such file"),
     ):
         result = CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path)])

@@ -113,8 +113,7 @@ def test_threads_are_divided_among_workers(ray_cluster):
 def test_options_that_do_not_fit_are_refused(ray_cluster, monkeypatch):
     for arguments, said in [
         (("dask",), "Choose local or ray"),
-        (("local", 2), "--workers is for --engine ray"),
-        (("local", None, "auto", 0.5), "--address, --gpus-per-worker is for --engine ray"),
+        (("local", 2, "auto", 0.5), "--address, --gpus-per-worker is for --engine ray"),
         (("ray", 0), "workers is 0"),
         (("ray", 1, None, 1.5), "1.5 GPUs a worker is not possible"),
         (("ray", 1, None, float("nan")), "nan GPUs a worker is not possible"),

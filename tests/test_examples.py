@@ -55,4 +55,5 @@ def test_notebook_is_stored_without_outputs(path):
 def test_there_are_examples_and_the_readme_lists_them():
     assert len(EXAMPLES) >= 2 and len(NOTEBOOKS) >= 1
     listed = re.findall(r"\]\(([\w.]+)\)", (FOLDER / "README.md").read_text())
-    assert sorted(listed) == sorted(path.name for path in (*EXAMPLES, *NOTEBOOKS))
+    folders = [path for path in FOLDER.iterdir() if path.is_dir() and not path.name.startswith((".", "_"))]
+    assert sorted(listed) == sorted(path.name for path in (*EXAMPLES, *NOTEBOOKS, *folders))

@@ -1,18 +1,15 @@
 """Several processes whose parts all lie on one GPU: they exchange totals by gloo, through the memory of the host.
 
-One GPU serves them in turn, so this shows that answers agree, not that it pays.
+One GPU serves them in turn, so this shows that answers agree. It does not pay, and no times are taken.
 """
 
-import time
 from pathlib import Path
 
 import torch
-import torch.distributed as dist
 from processes import Processes
-from speed import AGREE, CHECKED, FEW, GRAPHS, MANY, Row, doubled, made_field
+from speed import AGREE, CHECKED, GRAPHS, Row, doubled, made_field
 
 from accord.distributed import cut_field, cut_part, partition, propagate
-from accord.field import PairwiseField
 from accord.inference import propagate as propagate_whole
 
 CASES = (("grid", 3), ("power law", 3), ("citation", 3), ("grid", 10))
@@ -22,15 +19,11 @@ METHODS = {"grid": "blocks"}  # elsewhere nodes are dealt out by hash: METIS is 
 
 
 def compare(graph: str, edges: int, states: int, folder: Path) -> list[Row]:
-    """A row for each number of processes: the largest difference of beliefs, and seconds of a sweep."""
+    """A row for each number of processes: the largest difference of beliefs from those of one process."""
     index, whole, rows = GRAPHS[graph](edges), made_field(graph, edges, states).to("cuda"), []
     expected = str(folder / "expected.pt")
     exact = [propagate_whole(doubled(whole), max_sweeps=CHECKED, tolerance=0.0, **way).node.cpu() for way in WAYS]
     torch.save(torch.stack(exact), expected)
-    alone = {
-        name: _slope(lambda sweeps, name=name: _timed(propagate_whole, whole, sweeps, name))
-        for name in ("reference", "triton")
-    }
     nodes = int(index.max()) + 1
     for count in COUNTS:
         with Processes(count) as group:
@@ -38,9 +31,8 @@ def compare(graph: str, edges: int, states: int, folder: Path) -> list[Row]:
             group.run(_load, graph, edges, states, str(folder / "owner.pt"))
             worst = max(group.run(_check, expected))
             assert worst <= AGREE, f"{graph}: beliefs of {count} processes differ from those of one by {worst}"
-            seconds = _slope(lambda sweeps, group=group: max(group.run(_sweep, sweeps)))
         shape = {"graph": graph, "states": states, "nodes": nodes, "edges": index.shape[1], "count": count}
-        rows.append({**shape, "difference": worst, "seconds_processes": seconds, "seconds_alone": alone})
+        rows.append({**shape, "difference": worst})
     return rows
 
 
@@ -59,27 +51,3 @@ def _check(rank: int, ranks: int, kept: Row, expected: str) -> float:
         own = whole[part.nodes[: part.num_own]]
         worst = max(worst, float((found.node[: part.num_own].cpu().exp() - own.exp()).abs().max()))
     return worst
-
-
-def _sweep(rank: int, ranks: int, kept: Row, sweeps: int) -> float:
-    dist.barrier()
-    begun = time.perf_counter()
-    propagate(kept["part"], kept["field"], max_sweeps=sweeps, tolerance=0.0)
-    torch.cuda.synchronize()
-    return time.perf_counter() - begun
-
-
-def _timed(run: object, field: PairwiseField, sweeps: int, backend: str) -> float:
-    assert callable(run)
-    begun = time.perf_counter()
-    run(field, max_sweeps=sweeps, tolerance=0.0, backend=backend)
-    torch.cuda.synchronize()
-    return time.perf_counter() - begun
-
-
-def _slope(run: object, rounds: int = 3) -> float:
-    """Seconds of a sweep: the difference between runs of few and of many, the best of a few rounds after a first."""
-    assert callable(run)
-    run(FEW)
-    few, many = (min(run(sweeps) for _ in range(rounds)) for sweeps in (FEW, MANY))
-    return (many - few) / (MANY - FEW)

@@ -9,7 +9,10 @@ from enum import Enum
 from functools import partial
 from pathlib import Path
 
+import torch
+
 from accord._files import fingerprint, locked
+from accord._memory import is_out_of_memory, release_memory
 from accord.distributed.engines import Engine, LocalEngine, Report
 from accord.errors import DataNotFoundError, OptionError
 from accord.experiments.reproduction._cells import RUN_TIME
@@ -95,7 +98,7 @@ def run_missing(
     end, engine = time.monotonic() + budget, engine or LocalEngine()
     device, store = device_kind(accelerator, engine.has_gpus), Store(folder / STORE)
     absent: list[str] = []
-    finished = unsteady = 0
+    finished = later = 0
     with locked(folder):
         records, contexts = store.read()
         todo = missing_tasks(asked, current_records(records, contexts), device)
@@ -126,8 +129,9 @@ def run_missing(
                 todo.append(begun.task)
             elif outcome is Ended.ABSENT:
                 absent += [begun.task.cell.data] if begun.task.cell.data not in absent else []
-            elif outcome is Ended.UNSTEADY:
-                unsteady += 1
+            elif isinstance(outcome, Ended):
+                announce(f"{task_name(begun.task)}: {outcome.value}; left for another run", None)
+                later += 1
             else:
                 store.append(*outcome)
                 records += outcome[0]
@@ -135,7 +139,7 @@ def run_missing(
                 finished += 1
                 if begun.folder is not None:  # only now: what is not stored must not lose its checkpoint
                     shutil.rmtree(begun.folder, ignore_errors=True)
-    return Progress(finished, len(todo) + unsteady + len(alone), tuple(absent))
+    return Progress(finished, len(todo) + later + len(alone), tuple(absent))
 
 
 class Ended(Enum):
@@ -144,6 +148,7 @@ class Ended(Enum):
     OUT_OF_TIME = "the budget is used up; its checkpoint stays for the next run"
     ABSENT = "the files of its data set are not there"
     UNSTEADY = "times could not be told apart"
+    NO_MEMORY = "other tasks took the memory"
 
 
 def attempt(begun: Begun, report: Report) -> Outcome | Ended:
@@ -158,6 +163,12 @@ def attempt(begun: Begun, report: Report) -> Outcome | Ended:
         return Ended.ABSENT
     except Unsteady:
         return Ended.UNSTEADY
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+    # Only here, where the error no longer refers to the networks.
+    release_memory(torch.device(device_kind(begun.accelerator, torch.cuda.is_available())))
+    return Ended.NO_MEMORY
 
 
 def _is_here(facts: object, device: str) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from lightning.fabric import Fabric
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from torch import Tensor
 
 from accord._files import write_text
@@ -66,7 +67,7 @@ class Job:
     @property
     def device(self) -> torch.device:
         """Where it will be trained."""
-        return Fabric(accelerator=self.options.accelerator, devices=1).device
+        return Fabric(accelerator=self.options.accelerator, devices=1, plugins=[LightningEnvironment()]).device
 
     def execute(self) -> Trainer:
         """Train all replicas at once."""

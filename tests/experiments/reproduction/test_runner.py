@@ -4,6 +4,7 @@ import pickle
 from dataclasses import replace
 
 import pytest
+import torch
 
 from accord.datasets import load_benchmark
 from accord.errors import OptionError
@@ -136,3 +137,23 @@ def test_the_budget_also_ends_an_ablation_and_the_training_is_not_repeated(tmp_p
     follow = lambda job, row: epochs.append(row["epoch"]) if row is not None else None  # noqa: E731
     assert run_missing(tmp_path, asked, 600, "cpu", follow).finished == 1
     assert set(epochs) <= {10.0}  # from the checkpoint at its end
+
+
+def test_a_task_that_finds_no_memory_is_left_for_another_run(tmp_path, monkeypatch):
+    compute = _runner.compute
+
+    def crowded(task, place):
+        if task.seeds == (1,):
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return compute(task, place)
+
+    monkeypatch.setattr(_runner, "compute", crowded)
+    told = []
+    asked = Asked([CELL, replace(CELL, experiment="overlap", method="-", encoder="-", preset="-")], (1,), 2)
+    progress = run_missing(tmp_path, asked, 600, "cpu", lambda job, row: told.append(job))
+    assert (progress.finished, progress.left) == (0, 2) and any("other tasks took the memory" in job for job in told)
+    monkeypatch.setattr(_runner, "compute", compute)
+    assert run_missing(tmp_path, asked, 600, "cpu").finished == 2
+    monkeypatch.setattr(_runner, "compute", lambda task, place: [][1])
+    with pytest.raises(IndexError):  # a defect is not taken for it
+        run_missing(tmp_path / "other", asked, 600, "cpu")

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from lightning.fabric import Fabric
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 from torch import Tensor
 
@@ -100,7 +101,8 @@ def make_fabric(options: TrainingOptions) -> Fabric:
         devices=options.devices,
         num_nodes=options.nodes,
         precision=FABRIC_PRECISIONS.get(options.precision, options.precision),  # type: ignore[arg-type]
-        plugins=[TorchElasticEnvironment()] if several else None,
+        # Without a plugin Lightning looks for launchers, and starts MPI where mpi4py is installed.
+        plugins=[TorchElasticEnvironment() if several else LightningEnvironment()],
     )
     with _quiet():
         fabric.launch()

@@ -32,7 +32,7 @@ from accord.learning import Replicas, TrainingRun
 from accord.methods import Shape, StructuredProxyNetwork, preset_features, preset_recipe, recipe_to_config, refit
 
 SETS = ("cora*", "citeseer*", "pubmed*")
-ENCODERS = ("gcn", "gcnii")
+ENCODERS = ("gcn", "gat", "gcnii")
 FIRST_SEED = 200  # not among the seeds that recipes were searched or reported with
 INTRODUCTION = """# Ensembles and refitting on the citation sets
 
@@ -122,7 +122,7 @@ def markdown(records: list[dict]) -> str:
     """The table of all sets."""
     first = records[0]
     text = INTRODUCTION.format(
-        **{key: first["provenance"][key] for key in ("device", "torch", "date")},
+        **{key: ", ".join(sorted({own["provenance"][key] for own in records})) for key in ("device", "torch", "date")},
         members=first["members"],
         first=first["seeds"][0],
         last=first["seeds"][-1],

@@ -74,7 +74,8 @@ def _draw_game(runs: Sequence[Mapping[str, Sequence[Mapping[str, float]]]], them
                 values = 100 * values if key == "field_score" else values
                 middle, spread = np.nanmean(values, 0), np.nanstd(values, 0)
                 axes.plot(epochs, middle, color=CURVE_COLOURS[name], label=title, linewidth=1.6)
-                axes.fill_between(epochs, middle - spread, middle + spread, color=CURVE_COLOURS[name], alpha=0.2, lw=0)
+                lowest = np.maximum(middle - spread, np.nanmin(values, 0))  # a logarithmic axis has no room below 0
+                axes.fill_between(epochs, lowest, middle + spread, color=CURVE_COLOURS[name], alpha=0.2, lw=0)
                 if key == "field_score":
                     best = int(np.nanargmax(middle))
                     axes.plot(epochs[best], middle[best], "o", color=CURVE_COLOURS[name], markersize=5)

@@ -17,8 +17,8 @@ PORTION_NUMBERS = (
 class GraphStream(Sequence[Data], ABC):
     """A sequence of graphs of which none is held: each is read anew whenever it is asked for.
 
-    Subclasses say how many graphs there are and how one of them is read. Reading the same graph again must give the
-    same content.
+    Subclasses say how many graphs there are and how one of them is read. Reading a graph again must give the same
+    content. Either all graphs have tokens, or none.
     """
 
     @abstractmethod

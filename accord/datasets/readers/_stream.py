@@ -23,6 +23,7 @@ from accord.graphs import (
     column_difference,
     columns_of,
     has_labels,
+    has_tokens,
     labels_within,
 )
 from accord.graphs._columns import Place
@@ -131,6 +132,7 @@ class _Common:
             self._add_columns(graph, place, where)
         tasks = None if graph.y is None else 1 if graph.y.dim() == 1 else int(graph.y.shape[1])
         self._compare("labels a node", tasks, where)
+        self._compare("for its nodes", "tokens" if has_tokens(graph) else "no tokens", where)
         if has_labels(graph):
             self._compare("for labels", "names" if "label_names" in graph else "numbers", where)
         self.names.update(graph.get("label_names") or ())

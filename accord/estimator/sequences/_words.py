@@ -14,7 +14,7 @@ from accord.encoders.sequences import Words
 from accord.errors import GraphError, InputTypeError, OptionError
 from accord.field import Transitions, bio_transitions
 from accord.field._transitions import is_bio
-from accord.graphs import FeatureTreatment, common_treatment, fit_treatment
+from accord.graphs import FeatureTreatment, GraphStream, common_treatment, fit_treatment
 from accord.graphs.sequences import Vocabulary, WordOptions, WordVectors, has_tokens, read_word_vectors
 from accord.graphs.sequences._vocabulary import FIRST_CHARACTER
 from accord.methods import PairRecipe, Recipe, Shape
@@ -42,6 +42,7 @@ def check_sequence_options(words: object, scheme: object) -> None:
 def reads_words(graphs: Sequence[Data] | None, features: str) -> bool:
     """Whether a model is to read the tokens of graphs."""
     given = graphs if isinstance(graphs, Sequence) else [] if graphs is None else [graphs]
+    given = given[:1] if isinstance(given, GraphStream) else given  # either all of its graphs have tokens, or none
     some = any(isinstance(graph, Data) and has_tokens(graph) for graph in given)
     return features == WORDS or (features == "auto" and some)
 

@@ -92,6 +92,17 @@ def test_labels_are_names_everywhere_or_nowhere(tmp_path):
         stream(folder)
 
 
+def test_tokens_are_everywhere_or_nowhere(tmp_path):
+    folder = tmp_path / "graphs"
+    folder.mkdir()
+    (folder / "a.conll").write_text("One O\ncat B\n\n")
+    own = graph()
+    own.x = own.x[:, :0]
+    write_rows(folder / "b.parquet", own)
+    with pytest.raises(GraphError, match=r"b.parquet, row 1: has no tokens"):
+        stream(folder)
+
+
 def test_names_and_damage_are_refused_by_file(tmp_path):
     folder = tmp_path / "graphs"
     folder.mkdir()

@@ -106,9 +106,9 @@ def _refuse_text(source: Source) -> None:
             if column.texts is not None:
                 raise GraphError(
                     f"{table.path}: column {column.name!r} holds text. Its categories are decided by all graphs "
-                    "together, so such tables cannot be streamed. Write the graphs to a Parquet file first: "
-                    "write_graphs(read_graphs(folder), 'graphs.parquet'), in parts with columns=model.columns_ if they "
-                    "do not fit into memory."
+                    "together, so such tables cannot be streamed. Leave the column out (`ignore` in the mapping file), "
+                    "or write a Parquet file of the graphs where they fit into memory: write_graphs("
+                    "read_graphs(folder), 'graphs.parquet')."
                 )
 
 

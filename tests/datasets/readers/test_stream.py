@@ -119,7 +119,7 @@ def test_columns_of_text_in_tables_are_refused(tmp_path):
     write_tables(
         tmp_path / "tables" / "one", nodes="id,label,a,colour\nu,0,0,red\nv,1,2,blue\n", edges="source,target\nu,v\n"
     )
-    with pytest.raises(GraphError, match=r"nodes.csv: column 'colour' holds text.*Write the graphs to a Parquet file"):
+    with pytest.raises(GraphError, match=r"nodes.csv: column 'colour' holds text.*write a Parquet file of the graphs"):
         stream(tmp_path / "tables")
 
 

@@ -127,6 +127,8 @@ def fit(
     accelerator: Annotated[str | None, typer.Option(help="cpu, cuda or auto.", show_default="auto")] = None,
     devices: options.DevicesOption = None,
     nodes: options.NodesOption = None,
+    stream: options.StreamOption = False,
+    scratch: options.ScratchOption = None,
     ensemble: options.EnsembleOption = None,
     refit: options.RefitOption = None,
     order: options.OrderOption = None,
@@ -178,7 +180,7 @@ def fit(
     settings = with_processes(read_settings(config, flags, override or ()))
     if is_to_launch(settings):
         raise typer.Exit(launch(settings, [sys.executable, "-m", "accord", *sys.argv[1:]]))
-    loaded = load_data(data, settings.seed, find_tables(Path(data), mapping, columns))
+    loaded = load_data(data, settings.seed, find_tables(Path(data), mapping, columns), stream, scratch)
     name = loaded.name.rstrip("*")
     kind = f"{settings.method}{'-refined' if settings.refine else ''}"
     folder = run or Path("runs") / f"{name}-{kind}-{settings.encoder}"

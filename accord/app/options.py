@@ -51,6 +51,23 @@ NodesOption = Annotated[
     int | None, typer.Option(min=1, help="Machines that train together.", show_default="1, or the launcher's")
 ]
 
+StreamOption = Annotated[
+    bool,
+    typer.Option(
+        "--stream",
+        help="Read training graphs (of a folder with train/ and val/) from disk, batch by batch, if they do not fit "
+        "into memory. The result is the same.",
+    ),
+]
+ScratchOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="With --stream: where a temporary file is kept, as large as the training graphs.",
+        show_default="the user's cache folder",
+    ),
+]
+
 EnsembleOption = Annotated[
     int | None, typer.Option(help="Average the evidence of so many seeds, trained side by side.", show_default="1")
 ]

@@ -21,6 +21,7 @@ from accord.datasets import (
     read_graphs,
     read_mapping,
     resolve_benchmark,
+    stream_folder,
 )
 from accord.errors import DataNotFoundError, OptionError
 from accord.estimator import NodeClassifier
@@ -47,16 +48,24 @@ def read_for(model: NodeClassifier, path: Path, mapping: TableMapping | None, wi
     return read_graphs(path, names, with_labels, mapping, model.columns_)
 
 
-def load_data(name: str, seed: int = 0, mapping: TableMapping | None = None) -> Benchmark:
+def load_data(
+    name: str,
+    seed: int = 0,
+    mapping: TableMapping | None = None,
+    stream: bool = False,
+    scratch: Path | None = None,
+) -> Benchmark:
     """Load the graphs that a name stands for, with raw features.
 
     Args:
         name: a benchmark ("cora*" or "cora"), "digits", a folder that contains train/, or a graph by itself.
         seed: of made data; benchmarks and folders do not depend on it.
         mapping: which tables and columns of a folder hold what; None looks for a mapping file.
+        stream: read the training graphs of a folder from disk, batch by batch.
+        scratch: folder for the temporary file of a stream; None takes the user's cache folder.
     """
     if Path(name).exists():
-        return read_folder(name, mapping)
+        return stream_folder(name, mapping, scratch) if stream else read_folder(name, mapping)
     try:
         found = resolve_benchmark(name, also=(DIGITS,))
     except OptionError as error:
@@ -65,6 +74,8 @@ def load_data(name: str, seed: int = 0, mapping: TableMapping | None = None) -> 
             f"{name}: is neither a folder nor a benchmark, nor a graph. Give a folder that contains train/, or one of "
             f"{known}."
         ) from error
+    if stream:
+        raise OptionError(f"--stream: the benchmark {found} is held in memory. Leave it out, or give a data folder.")
     return make_digits(seed=seed) if found == DIGITS else load_benchmark(found, features="raw")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from torch_geometric.data import Data
 
 from accord.encoders import EncoderSpec, SequenceSpec
-from accord.graphs import EdgeColumns, fit_edge_columns
+from accord.graphs import EdgeColumns, each, fit_edge_columns
 from accord.learning import TrainingRun
 from accord.methods import GNNRecipe, PairRecipe, Recipe, Shape
 from accord.tuning import (
@@ -107,7 +107,7 @@ def with_edge_columns(columns: EdgeColumns | None, run: TrainingRun, shape: Shap
     """A run and its sizes, with the edge columns among the features of its graphs."""
     if columns is None:
         return run, shape
-    train, validation = ([columns.apply(graph) for graph in graphs] for graphs in (run.train, run.validation))
+    train, validation = (each(graphs, columns.apply) for graphs in (run.train, run.validation))
     return replace(run, train=train, validation=validation), replace(shape, edge_columns=columns.count)
 
 

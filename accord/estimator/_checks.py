@@ -3,6 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator
 from torch_geometric.data import Batch, Data, HeteroData
 
 from accord.errors import GraphError, InputTypeError, OptionError, UnseenStatesWarning
-from accord.graphs import TREATMENTS, GraphBatch
+from accord.graphs import TREATMENTS, GraphBatch, GraphStream, batches_of, each
 from accord.graphs._checks import check_number
 from accord.graphs.sequences import as_sequence
 from accord.methods import Recipe, Shape
@@ -47,11 +48,11 @@ def check_parameters(given: dict[str, Any]) -> None:
             raise OptionError(f"NodeClassifier: {name} is {size}; it must be at least {least}.")
     if not isinstance(given["refit"], bool):
         raise InputTypeError(f"NodeClassifier: refit is {given['refit']!r}; True or False is needed.")
-    for name, each in (("label_names", "state"), ("task_names", "task")):
+    for name, named in (("label_names", "state"), ("task_names", "task")):
         names = given[name]
         if names is not None and not _are_names(names):
             raise InputTypeError(
-                f"NodeClassifier: {name} is {str(names)[:80]}. Give a list of strings, one for each {each}."
+                f"NodeClassifier: {name} is {str(names)[:80]}. Give a list of strings, one for each {named}."
             )
     symmetric = given["symmetric"]
     if not isinstance(symmetric, bool) and not (isinstance(symmetric, str) and symmetric == "auto"):
@@ -96,6 +97,15 @@ def check_graphs(graphs: object, where: str) -> list[Data]:
     return [part for graph in checked for part in _separate(graph, where)]
 
 
+def check_training(graphs: object) -> Sequence[Data]:
+    """Training graphs as `check_graphs` gives them; those of a stream are checked when they are read."""
+    if not isinstance(graphs, GraphStream):
+        return check_graphs(graphs, "fit")
+    if not graphs:
+        raise GraphError("NodeClassifier.fit: the stream has no graphs.")
+    return each(graphs, lambda graph: check_graph(graph, "fit"))
+
+
 def check_list(graphs: object, where: str) -> list[Data]:
     """A list of graphs as it was given; it may be empty."""
     if not isinstance(graphs, Sequence) or isinstance(graphs, str):
@@ -120,8 +130,8 @@ def _separate(graph: Data, where: str) -> list[Data]:
 
 
 def data_shape(
-    train: list[Data],
-    validation: list[Data],
+    train: Sequence[Data],
+    validation: Sequence[Data],
     num_states: int | None,
     label_names: Sequence[str] | None,
     task_names: Sequence[str] | None,
@@ -137,19 +147,19 @@ def data_shape(
         task_names: of the labels of a node, if they have names.
         highest: state that exists at least, for example among labels that masks hide.
     """
-    batches = [GraphBatch.collate(train), GraphBatch.collate(validation)]
-    tasks = set()
-    for name, batch in zip(("training", "validation"), batches, strict=True):
-        if batch.y is None or not bool((batch.y >= 0).any()):
+    own, other = _Sizes.of(train), _Sizes.of(validation)
+    for name, sizes in (("training", own), ("validation", other)):
+        if max(sizes.states, default=-1) < 0:
             raise GraphError(
                 f"NodeClassifier.fit: the {name} graphs have no labels. Set `y` on them; masks must select some of it."
             )
-        highest = max(highest, int(batch.y.max()))
-        tasks.add(1 if batch.y.dim() == 1 else int(batch.y.shape[1]))
-    if len(tasks) > 1 or batches[0].num_features != batches[1].num_features:
+    highest = max(highest, *own.states, *other.states)
+    features, tasks = own.features | other.features, own.tasks | other.tasks
+    if len(tasks) > 1 or len(features) > 1 or len(own.attributes) > 1:
         raise GraphError(
-            f"NodeClassifier.fit: training and validation graphs differ in features ({batches[0].num_features} and "
-            f"{batches[1].num_features} columns) or label tasks ({sorted(tasks)})."
+            "NodeClassifier.fit: training and validation graphs differ in features "
+            f"({' and '.join(map(str, sorted(features)))} columns) or label tasks ({sorted(tasks)}), or training "
+            f"graphs differ in edge attributes ({sorted(own.attributes)})."
         )
     if num_states is None and highest >= MOST_STATES:
         raise GraphError(
@@ -160,19 +170,40 @@ def data_shape(
     if highest >= states:
         raise GraphError(f"NodeClassifier.fit: a label is {highest}, but num_states={states} allows 0 to {states - 1}.")
     if num_states is None:
-        _warn_of_unseen(batches[0], states)
+        _warn_of_unseen(own.states, states)
     if label_names is not None and len(label_names) != states:
         raise OptionError(f"NodeClassifier: {len(label_names)} label_names for {states} states. Name each state once.")
     count = tasks.pop()
     if task_names is not None and len(task_names) != count:
         raise OptionError(f"NodeClassifier: {len(task_names)} task_names for {count} tasks. Name each task once.")
-    return Shape(batches[0].num_features, states, count, batches[0].num_edge_attributes)
+    return Shape(features.pop(), states, count, max(own.attributes, default=0))
 
 
-def _warn_of_unseen(train: GraphBatch, states: int) -> None:
+@dataclass(frozen=True)
+class _Sizes:
+    """The different sizes that graphs have, and the states (and -1) that their labels have."""
+
+    features: set[int] = field(default_factory=set)
+    tasks: set[int] = field(default_factory=set)
+    attributes: set[int] = field(default_factory=set)  # of edges
+    states: set[int] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, graphs: Sequence[Data]) -> "_Sizes":
+        found = cls()
+        for batch in batches_of(graphs):
+            found.features.add(batch.num_features)
+            if batch.num_edges or batch.num_edge_attributes:
+                found.attributes.add(batch.num_edge_attributes)
+            if batch.y is not None:
+                found.tasks.add(1 if batch.y.dim() == 1 else int(batch.y.shape[1]))
+                found.states.update(batch.y.unique().tolist())
+        return found
+
+
+def _warn_of_unseen(seen: set[int], states: int) -> None:
     """Warn of states that were counted because a label is higher, but that no training label has."""
-    assert train.y is not None
-    unseen = (torch.bincount(train.y[train.y >= 0], minlength=states) == 0).nonzero().flatten().tolist()
+    unseen = [state for state in range(states) if state not in seen]
     if unseen:
         some = ", ".join(map(str, unseen[:5])) + (", ..." if len(unseen) > 5 else "")
         warnings.warn(

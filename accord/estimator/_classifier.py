@@ -32,12 +32,13 @@ from accord.estimator._saving import write_model
 from accord.estimator._search import search_settings
 from accord.estimator._start import check_start, keep_seen_states, starting_weights
 from accord.estimator._stored import config_of, load_model, tensors_of
+from accord.estimator._streaming import check_streaming
 from accord.estimator._trust import warn_of_majority
 from accord.estimator._unlabelled import learn_from, read_unlabelled
 from accord.estimator._weights import ClassWeight, check_class_weight, state_weights
 from accord.estimator.sequences import WORDS, check_sequence_options, fit_inputs, reads_words
 from accord.evaluation import check_level
-from accord.graphs import WordOptions, training_nodes
+from accord.graphs import WordOptions, each, training_nodes
 from accord.learning import RefinementOptions, Replicas, Report, TrainingRun
 from accord.learning.training import usual_torch
 from accord.methods import (
@@ -273,8 +274,9 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         """Learn from labelled graphs.
 
         Args:
-            graphs: training graphs, with raw features; a single `Data` counts as a list of one. Of a graph with a
-                `train_mask`, only the labels in it are trained on, and features are scaled by these nodes.
+            graphs: training graphs, with raw features: a list, a single `Data`, or `accord.datasets.GraphFiles`, which
+                are read from disk batch by batch. Of a graph with a `train_mask`, only the labels in it are trained
+                on, and features are scaled by these nodes.
             validation: graphs to choose by, of a graph with a `val_mask` the labels in it. None takes the labels in
                 `val_mask` of the training graphs; without such labels, a fifth of the training graphs is held out,
                 or of a single graph a fifth of its training labels.
@@ -302,22 +304,20 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         unlabelled: Sequence[Data] | None,
         start: "NodeClassifier | None",
     ) -> "NodeClassifier":
+        check_streaming(graphs, validation, search=self.search, refit=self.refit, unlabelled=unlabelled)
         train, held_out = self._read(graphs, validation, start)
         others = None if unlabelled is None else read_unlabelled(self, unlabelled)
-        features = self.resolve_features([training_nodes(graph) for graph in train])
+        features = self.resolve_features(each(train, training_nodes))
         if self.search is not None:
             found = search_settings(self, train, held_out, folder)
             self.recipe_, features, self.search_results_ = found.recipe, found.features, trial_rows(found.trials)
-        inputs = fit_inputs(self, train, held_out, features, start)
-        self.treatment_, self.recipe_, self.shape_ = inputs
-        train, held_out = ([self.treatment_.apply(graph) for graph in part] for part in (train, held_out))
+        self.treatment_, self.recipe_, self.shape_ = fit_inputs(self, train, held_out, features, start)
+        train, held_out = (each(part, self.treatment_.apply) for part in (train, held_out))
         weights = state_weights(self.class_weight, train, self.shape_, self.label_names_)
-        run = TrainingRun(train, held_out, folder, report, weights)
-        run = self._train(run, start)
+        run = self._train(TrainingRun(train, held_out, folder, report, weights), start)
         self.unlabelled_ = None
         if others is not None:
-            again = learn_from(self, others, run, lambda more: self._fit_once(more, start))
-            self.model_, run, self.unlabelled_ = again
+            self.model_, run, self.unlabelled_ = learn_from(self, others, run, lambda more: self._fit_once(more, start))
         if self.refit:
             refit(self.model_, self._method(), run, self.shape_, self._members())
         warn_of_majority(self.model_)
@@ -361,7 +361,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
 
     def _read(
         self, graphs: Sequence[Data], validation: Sequence[Data] | None, start: "NodeClassifier | None" = None
-    ) -> tuple[list[Data], list[Data]]:
+    ) -> tuple[Sequence[Data], Sequence[Data]]:
         """Training and validation graphs, with labels as states; sets what the data alone decide."""
         self.recipe_ = self._plain_recipe(reads_words(graphs, self.features))
         if start is not None:

@@ -1,14 +1,16 @@
 """Graphs on their way into a model: splits by masks, columns and labels as in training, portions that fit memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.errors import GraphError
-from accord.estimator._checks import check_graphs, data_shape
+from accord.estimator._checks import check_graphs, check_training, data_shape
 from accord.estimator._start import check_shape
 from accord.graphs import (
     EDGES,
@@ -17,10 +19,12 @@ from accord.graphs import (
     TRAIN_MASK,
     VAL_MASK,
     Columns,
-    GraphBatch,
     GraphColumns,
     align,
+    batches_of,
     common_columns,
+    each,
+    each_numbered,
     fit_fill,
     has_labels,
     labels_within,
@@ -45,8 +49,8 @@ class Known:
 class TrainingData:
     """Graphs to train on and to choose by, with raw features and labels as states, and what they decide."""
 
-    train: list[Data]
-    validation: list[Data]
+    train: Sequence[Data]
+    validation: Sequence[Data]
     columns: GraphColumns
     label_names: list[str] | None
     shape: Shape
@@ -74,21 +78,21 @@ def read_training(
         known: names and sizes that the data must fit; None where they decide these.
         scale_edges: scale edge attributes that have names and kinds, as files give them.
     """
-    train = check_graphs(graphs, "fit")
+    train = check_training(graphs)
     given = None if validation is None else check_graphs(validation, "fit: validation")
     columns = fit_columns(train, given or [], scale_edges) if known is None else known.columns
-    train = [in_columns(graph, columns) for graph in train]
+    train = each(train, lambda graph: in_columns(graph, columns))
     given = None if given is None else [in_columns(graph, columns) for graph in given]
     for part in (train, given or []):
-        if part:
-            GraphBatch.collate(part)  # refuses graphs that cannot be used before any labels are masked or held out
+        for _ in batches_of(part) if part else ():
+            pass  # collating refuses graphs that cannot be used, before any labels are masked or held out
     if known is not None:
         num_states, label_names = known.shape.num_states, known.label_names
     found = find_label_names(train) if label_names is None and known is None else None
     names = found if label_names is None else list(label_names)
-    train = [trainable(with_states(graph, names)) for graph in train]
+    train = each(train, lambda graph: trainable(with_states(graph, names)))
     given = None if given is None else [trainable(with_states(graph, names)) for graph in given]
-    highest = highest_label([*train, *(given or [])], found)
+    highest = highest_label(chain(train, given or []), found)
     train, held_out = split_graphs(train, given, seed)
     shape = data_shape(train, held_out, num_states, names, task_names, highest)
     if known is not None:
@@ -100,7 +104,9 @@ def read_training(
     return TrainingData(train, held_out, columns, names, shape)
 
 
-def split_graphs(graphs: Sequence[Data], validation: Sequence[Data] | None, seed: int) -> tuple[list[Data], list[Data]]:
+def split_graphs(
+    graphs: Sequence[Data], validation: Sequence[Data] | None, seed: int
+) -> tuple[Sequence[Data], Sequence[Data]]:
     """Training and validation graphs, each with the labels that count there; masks of the graphs decide.
 
     Args:
@@ -109,7 +115,7 @@ def split_graphs(graphs: Sequence[Data], validation: Sequence[Data] | None, seed
             labels, a fifth of the training graphs (or of a single one's training labels) is held out.
         seed: of what is held out.
     """
-    train = [labels_within(graph, TRAIN_MASK, f"NodeClassifier.fit: graph {n}") for n, graph in enumerate(graphs)]
+    train = each_numbered(graphs, lambda n, graph: labels_within(graph, TRAIN_MASK, f"NodeClassifier.fit: graph {n}"))
     if validation is None:
         held_out = [labels_within(graph, VAL_MASK, "NodeClassifier.fit") for graph in graphs if VAL_MASK in graph]
         held_out = [graph for graph in held_out if has_labels(graph)]
@@ -134,10 +140,10 @@ def fit_columns(train: Sequence[Data], validation: Sequence[Data], scale_edges: 
     """
     found: list[Columns | None] = []
     for place in (NODES, EDGES):
-        common_columns([*train, *validation], place, "NodeClassifier.fit")  # refuses graphs that do not fit together
+        common_columns(chain(train, validation), place, "NodeClassifier.fit")  # refuses graphs that do not fit together
         columns = common_columns(train or validation, place, "NodeClassifier.fit")
         if columns is not None and any(graph.get(place.kinds) is not None for graph in train):
-            aligned = [align(graph, columns, place, "NodeClassifier.fit") for graph in train]
+            aligned = each(train, partial(align, columns=columns, place=place, where="NodeClassifier.fit"))
             columns = fit_fill(columns, aligned, place, scale=scale_edges and place is EDGES)
         found.append(columns)
     return GraphColumns(*found)
@@ -149,16 +155,16 @@ def in_columns(graph: Data, columns: GraphColumns) -> Data:
     return align(graph, columns.edges, EDGES, "NodeClassifier")
 
 
-def find_label_names(graphs: Sequence[Data]) -> list[str] | None:
+def find_label_names(graphs: Iterable[Data]) -> list[str] | None:
     """The names of labels that graphs carry (`Data.label_names`), sorted; None where none carries any."""
     found = {str(name) for graph in graphs for name in graph.get("label_names") or ()}
     return sorted(found) if found else None
 
 
-def highest_label(graphs: Sequence[Data], names: Sequence[str] | None) -> int:
+def highest_label(graphs: Iterable[Data], names: Sequence[str] | None) -> int:
     """The highest state that labels of graphs have, or that a name which graphs carry stands for; -1 without labels."""
-    labels = [int(graph.y.max()) for graph in graphs if graph.y is not None and graph.y.numel()]
-    return max([*labels, -1 if names is None else len(names) - 1], default=-1)
+    labels = (int(graph.y.max()) for graph in graphs if graph.y is not None and graph.y.numel())
+    return max(max(labels, default=-1), -1 if names is None else len(names) - 1)
 
 
 def with_states(graph: Data, names: Sequence[str] | None) -> Data:

@@ -17,6 +17,7 @@ from accord.estimator._automatic import (
     with_direction,
     with_networks,
 )
+from accord.estimator._streaming import check_streaming
 from accord.estimator._weights import state_weights
 from accord.estimator.sequences import WORDS
 from accord.graphs import common_treatment
@@ -44,6 +45,7 @@ def find_settings(
 
     The arguments are those of `NodeClassifier.fit` and `search_settings`.
     """
+    check_streaming(graphs, validation, search=True)
     with usual_torch():
         return search_settings(model, *model._read(graphs, validation), folder, budget, report, fixed, engine)
 
@@ -79,7 +81,7 @@ def search_settings(
         None if name not in fixed and getattr(model, name) == defaults[name] else getattr(model, name)
         for name in ("encoder", "edge_encoder")
     )
-    treated = common_treatment(list(train))
+    treated = common_treatment(train)
     features = treated.name if treated is not None else model.resolve_features(train)
     if features == WORDS:
         raise OptionError(

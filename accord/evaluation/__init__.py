@@ -39,6 +39,7 @@ from accord.evaluation._metrics import (
     micro_f1,
     node_accuracy,
     node_ids,
+    seen_nodes,
     unseen_nodes,
 )
 from accord.evaluation._paired import Judged, is_better, score_gain
@@ -92,6 +93,7 @@ __all__ = [
     "reliability",
     "score_answers",
     "score_gain",
+    "seen_nodes",
     "strongest_paths",
     "threshold_for",
     "unseen_nodes",

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from accord.graphs import Topology
+from accord.graphs import Topology, portions_of
 
 
 def node_accuracy(labels: Tensor, truth: Tensor, topology: Topology | None = None) -> Tensor:
@@ -84,10 +84,20 @@ def node_ids(graphs: Sequence[Data]) -> Tensor | None:
     return torch.cat([graph.node_id for graph in graphs])
 
 
+def seen_nodes(train: Sequence[Data]) -> Tensor | None:
+    """The different `node_id` of training graphs, ascending; None unless every graph has them."""
+    if not train or not all("node_id" in graph for graph in train):
+        return None
+    seen = torch.empty(0, dtype=torch.long)
+    for portion in portions_of(train):
+        seen = torch.cat([seen, *(graph.node_id.cpu() for graph in portion)]).unique()
+    return seen
+
+
 def unseen_nodes(train: Sequence[Data], graphs: Sequence[Data]) -> Tensor | None:
     """Which nodes of the graphs, side by side, occur in no training graph; None if any graph lacks `node_id`.
 
     Ego networks overlap, so a test graph may contain nodes whose labels were seen in training.
     """
-    seen, found = node_ids(train), node_ids(graphs)
-    return None if seen is None or found is None else ~torch.isin(found, seen)
+    seen, found = seen_nodes(train), node_ids(graphs)
+    return None if seen is None or found is None else ~torch.isin(found, seen.to(found.device))

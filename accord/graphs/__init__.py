@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         training_nodes,
     )
     from accord.graphs._share import Rows, Share
+    from accord.graphs._stream import GraphStream, batches_of, each, each_numbered, portions_of
     from accord.graphs._topology import Arcs, Topology, topology
     from accord.graphs._triangles import SIDES, Triangles, find_sides, topology_triangles, triangles
     from accord.graphs.sequences import WordOptions, has_tokens, path_edges
@@ -64,18 +65,22 @@ __all__ = [
     "FeatureTreatment",
     "GraphBatch",
     "GraphColumns",
+    "GraphStream",
     "Rows",
     "Share",
     "Topology",
     "Triangles",
     "WordOptions",
     "align",
+    "batches_of",
     "check_treatment",
     "cluster_nodes",
     "column_difference",
     "columns_of",
     "common_columns",
     "common_treatment",
+    "each",
+    "each_numbered",
     "ego_network",
     "ego_networks",
     "find_sides",
@@ -89,6 +94,7 @@ __all__ = [
     "have_mask",
     "labels_within",
     "path_edges",
+    "portions_of",
     "scale_ratio",
     "topology",
     "topology_triangles",
@@ -138,6 +144,7 @@ __getattr__, __dir__ = lazy_names(
             "training_nodes",
         ],
         "_share": ["Rows", "Share"],
+        "_stream": ["GraphStream", "batches_of", "each", "each_numbered", "portions_of"],
         "_topology": ["Arcs", "Topology", "topology"],
         "_triangles": ["SIDES", "Triangles", "find_sides", "topology_triangles", "triangles"],
         "sequences": ["WordOptions", "has_tokens", "path_edges"],

@@ -7,7 +7,7 @@ a graph has a column for each category that occurs in it.
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -103,7 +103,7 @@ def columns_of(graph: Data, place: Place, where: str) -> Columns | None:
     return Columns(tuple(names), tuple(kinds) if kinds is not None else (NUMBER,) * count)
 
 
-def common_columns(graphs: Sequence[Data], place: Place, where: str) -> Columns | None:
+def common_columns(graphs: Iterable[Data], place: Place, where: str) -> Columns | None:
     """The columns of several graphs together; None where no graph has names.
 
     All graphs with names have the same columns of numbers, in the same order. Categories and marks of missing values
@@ -149,7 +149,7 @@ def column_difference(first: Columns, own: Columns) -> str | None:
     return None
 
 
-def fit_fill(columns: Columns, graphs: Sequence[Data], place: Place, scale: bool = False) -> Columns:
+def fit_fill(columns: Columns, graphs: Iterable[Data], place: Place, scale: bool = False) -> Columns:
     """The columns with the mean of every number over training nodes (or edges) where it is known.
 
     Args:

@@ -14,6 +14,8 @@ from torch_geometric.data import Data
 
 from accord.errors import GraphError
 from accord.graphs._masks import TRAIN_MASK
+from accord.graphs._moments import Moments
+from accord.graphs._stream import portions_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +59,15 @@ def fit_edge_columns(train: Sequence[Data], attributes: int, directed: bool) -> 
         attributes: of an edge.
         directed: whether the direction in which edges are stored counts.
     """
-    rows = []
-    for graph in train:
-        own = edge_aggregates(graph, attributes, directed)
-        mask = graph.get(TRAIN_MASK)
-        rows.append(own if mask is None else own[mask.to(own.device)])
-    whole = torch.cat(rows)
-    constant = whole.amin(0) == whole.amax(0)
-    return EdgeColumns(directed, whole.mean(0).cpu(), whole.std(0, correction=0).masked_fill(constant, 1.0).cpu())
+    moments = Moments()
+    for portion in portions_of(train):
+        rows = []
+        for graph in portion:
+            own = edge_aggregates(graph, attributes, directed)
+            mask = graph.get(TRAIN_MASK)
+            rows.append(own if mask is None else own[mask.to(own.device)])
+        moments.add(torch.cat(rows))
+    return EdgeColumns(directed, moments.mean.cpu(), moments.scales().cpu())
 
 
 def edge_aggregates(graph: Data, attributes: int, directed: bool) -> Tensor:

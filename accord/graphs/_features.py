@@ -1,6 +1,6 @@
 """Treatment of node features: as given, rows that sum to one, columns standardised by the training nodes, or words."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,8 @@ from torch_geometric.data import Data
 
 from accord.errors import GraphError, OptionError
 from accord.graphs._masks import training_nodes
+from accord.graphs._moments import Moments
+from accord.graphs._stream import each, portions_of
 from accord.graphs.sequences import Vocabulary, WordOptions, fit_vocabulary
 
 TREATMENTS = ("raw", "row-normalised", "standardised", "words")
@@ -102,17 +104,24 @@ def fit_treatment(
         return FeatureTreatment(name, vocabulary=fit_vocabulary(train, words or WordOptions(), known_words))
     if name != "standardised":
         return FeatureTreatment(name)
-    train = [training_nodes(graph) for graph in train]
-    rows = torch.cat([graph.x for graph in train])
-    if all("node_id" in graph for graph in train):
-        node_id = torch.cat([graph.node_id for graph in train])
-        first = np.unique(node_id.cpu().numpy(), return_index=True)[1]
-        rows = rows[torch.from_numpy(first).to(rows.device)]
-    rows = rows.double()  # sums of many small counts lose digits in float32
-    deviation = rows.std(0, correction=0)
-    # A column that never changes in training cannot be scaled. Comparing values is exact; a variance is not.
-    deviation = deviation.masked_fill(rows.amin(0) == rows.amax(0), 1.0)
-    return FeatureTreatment(name, rows.mean(0).cpu(), deviation.cpu())
+    moments = Moments()
+    for rows in _distinct_rows(each(train, training_nodes)):
+        moments.add(rows)
+    return FeatureTreatment(name, moments.mean.cpu(), moments.scales().cpu())
+
+
+def _distinct_rows(train: Sequence[Data]) -> Iterator[Tensor]:
+    """Features of training nodes in portions; where every graph has `node_id`, each node once, as it first occurs."""
+    overlapping = all("node_id" in graph for graph in train)
+    seen = np.empty(0, np.int64)
+    for portion in portions_of(train):
+        rows = torch.cat([graph.x for graph in portion])
+        if overlapping:
+            found, first = np.unique(torch.cat([graph.node_id for graph in portion]).cpu().numpy(), return_index=True)
+            new = ~np.isin(found, seen)
+            seen = np.concatenate([seen, found[new]])
+            rows = rows[torch.from_numpy(first[new]).to(rows.device)]
+        yield rows
 
 
 def treatment_of(graph: Data) -> FeatureTreatment | None:
@@ -123,9 +132,8 @@ def treatment_of(graph: Data) -> FeatureTreatment | None:
 
 def common_treatment(graphs: Sequence[Data]) -> FeatureTreatment | None:
     """How the features of all these graphs have been treated already; None where all are raw."""
-    found = [treatment_of(graph) for graph in graphs]
-    first = found[0]
-    for number, other in enumerate(found):
+    first = treatment_of(graphs[0])
+    for number, other in enumerate(treatment_of(graph) for graph in graphs):
         if other is not first and (other is None or first is None or not first.equals(other)):
             raise GraphError(
                 f"The features of graph {number} have another treatment than those of graph 0. "
@@ -136,8 +144,10 @@ def common_treatment(graphs: Sequence[Data]) -> FeatureTreatment | None:
 
 def scale_ratio(graphs: Sequence[Data]) -> float:
     """The standard deviation of the widest feature column over that of the narrowest; constant columns are left out."""
-    x = torch.cat([graph.x for graph in graphs]).double()
-    spread = x.std(0, correction=0) if len(x) else torch.zeros(1)
+    moments = Moments()
+    for portion in portions_of(graphs):
+        moments.add(torch.cat([graph.x for graph in portion]))
+    spread = moments.variance.sqrt()
     spread = spread[spread > 0]
     return float(spread.max() / spread.min()) if spread.numel() else 1.0
 

@@ -1,6 +1,6 @@
 """A short code for the content of graphs, to tell whether two jobs use the same data."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from accord.graphs._masks import MASKS
 from accord.graphs.sequences import has_tokens
 
 
-def fingerprint_graphs(graphs: Sequence[Data]) -> str:
+def fingerprint_graphs(graphs: Iterable[Data]) -> str:
     """A code for features, edges, labels, edge attributes and masks of graphs; it changes if any number does."""
     return fingerprint(part for graph in graphs for part in _parts(graph))
 

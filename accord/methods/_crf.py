@@ -4,12 +4,13 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.errors import InputError, UnusedLabelsWarning
 from accord.field import PairwiseField
-from accord.graphs import GraphBatch, Topology
+from accord.graphs import Topology, batches_of
 from accord.inference import Beliefs, Semiring, propagate
 from accord.inference.chains import path_labels
 from accord.inference.triangles import AnyField
@@ -91,10 +92,12 @@ class CRF(Method):
 
 def _check_neighbours(train: Sequence[Data], replicas: Replicas) -> None:
     """Warn of labels that pseudolikelihood cannot use; refuse to train if a replica has no others."""
-    batch = GraphBatch.collate(train)
-    assert batch.y is not None
-    targets = replicas.targets(batch.y)
-    labelled, counted = (targets >= 0).sum(-1), counted_nodes(batch.topology.edge_index, targets).sum(-1)
+    labelled, counted = torch.zeros(2, replicas.count, dtype=torch.long)
+    for batch in batches_of(train):
+        if batch.y is not None:
+            targets = replicas.targets(batch.y).cpu()
+            labelled += (targets >= 0).sum(-1)
+            counted += counted_nodes(batch.topology.edge_index.cpu(), targets).sum(-1)
     unusable = ((counted == 0) & (labelled > 0)).nonzero().flatten()
     if len(unusable):
         replica = int(unusable[0])

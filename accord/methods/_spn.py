@@ -4,7 +4,7 @@ from functools import partial
 
 import torch
 
-from accord.graphs import GraphBatch
+from accord.graphs import GraphBatch, batches_of
 from accord.learning import Replicas, TrainingRun
 from accord.learning.objectives import ProxyObjective, TriangleNetworks
 from accord.learning.selection import (
@@ -112,10 +112,11 @@ class StructuredProxyNetwork(Method):
         """How far pseudomarginals are shrunk: the fewer labelled nodes and edges, the further; None for not at all."""
         if not self.recipe.shrinkage:
             return None
-        train = GraphBatch.collate(run.train)
-        assert train.y is not None
-        known = replicas.targets(train.y) >= 0
-        source, target = train.topology.edge_index
-        counts = (known.sum(-1), (known[:, source] & known[:, target]).sum(-1))
-        nodes, edges = (self.recipe.shrinkage / (count.to(device) + self.recipe.shrinkage) for count in counts)
+        counts = torch.zeros(2, replicas.count, dtype=torch.long)
+        for train in batches_of(run.train):
+            if train.y is not None:
+                known = replicas.targets(train.labelled_nodes)
+                source, target = train.topology.edge_index
+                counts += torch.stack([known.sum(-1), (known[:, source] & known[:, target]).sum(-1)]).cpu()
+        nodes, edges = self.recipe.shrinkage / (counts.to(device) + self.recipe.shrinkage)
         return nodes, edges

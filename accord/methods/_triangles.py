@@ -12,7 +12,7 @@ from torch import Tensor
 
 from accord.errors import OptionError
 from accord.field.triangles import TriangleField
-from accord.graphs import GraphBatch, Topology
+from accord.graphs import GraphBatch, Topology, batches_of
 from accord.inference import Semiring
 from accord.inference.triangles import AnyBeliefs, AnyField
 from accord.learning import Replicas, TrainingRun
@@ -197,6 +197,8 @@ def _around(model: ProxyModel, recipe: SPNRecipe, shape: Shape, replicas: Replic
 
 def _labelled(run: TrainingRun, replicas: Replicas, num_states: int) -> Tensor:
     """How many training triangles have three labels, of each replica."""
-    train = GraphBatch.collate(run.train)
-    assert train.y is not None
-    return (triple_numbers(replicas.targets(train.y), train.topology, num_states) >= 0).sum(-1)
+    counts = torch.zeros(replicas.count, dtype=torch.long)
+    for train in batches_of(run.train):
+        if train.y is not None:
+            counts += (triple_numbers(replicas.targets(train.y), train.topology, num_states) >= 0).sum(-1).cpu()
+    return counts

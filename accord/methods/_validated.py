@@ -19,6 +19,7 @@ from accord.evaluation import (
 from accord.graphs import GraphBatch, Topology
 from accord.inference.triangles import AnyBeliefs
 from accord.learning import Replicas, TrainingRun
+from accord.learning.training import count_labels
 
 if TYPE_CHECKING:
     from accord.methods._model import FieldModel
@@ -90,12 +91,8 @@ def evidence_of(beliefs: AnyBeliefs) -> Tensor:
 
 def unseen_states(train: Sequence[Data], num_states: int) -> Validated:
     """The states that no training label has, for each task; a task without any label has all states."""
-    batch = GraphBatch.collate(train)
-    assert batch.y is not None  # the trainer has refused graphs without labels
-    columns = batch.y[:, None] if batch.y.dim() == 1 else batch.y
     unseen = []
-    for task in columns.t():
-        counts = torch.bincount(task[task >= 0], minlength=num_states)
+    for counts in count_labels(train, num_states):
         unseen.append((counts == 0).nonzero().flatten().tolist() if bool(counts.any()) else [])
     return Validated(unseen)
 
@@ -129,9 +126,11 @@ def measure(
         parts = (model.labels_of(solved), beliefs.node, evidence_of(beliefs), alone, stressed.node)
         found.append(tuple(part.cpu() for part in parts))
     labels, logs, evidence, alone, then = (torch.cat(part, 1) for part in zip(*found, strict=True))
-    whole, train = GraphBatch.collate(run.validation), GraphBatch.collate(run.train)
-    assert whole.y is not None and train.y is not None  # the trainer has refused graphs without labels
-    targets, known = (replicas.targets(y)[: len(labels)].cpu() for y in (whole.y, train.y))
+    whole = GraphBatch.collate(run.validation)
+    assert whole.y is not None  # the trainer has refused graphs without labels
+    targets = replicas.targets(whole.y)[: len(labels)].cpu()
+    tasks = [replicas.seed_and_task(place)[1] for place in range(len(labels))]
+    counts = count_labels(run.train, logs.shape[-1])[tasks]
     weight = None if node_weight is None else node_weight.cpu()
     share, temperature = fit_calibration(logs, evidence, targets, weight, None if denser == 1 else then)
     probabilities = calibrate(logs, evidence, share, temperature)
@@ -146,7 +145,7 @@ def measure(
             precision_curve(own[true >= 0], (label == true)[true >= 0])
             for own, label, true in zip(sure, labels, targets, strict=True)
         ],
-        _beats_majority(labels, probabilities, targets, known, topology, level),
+        _beats_majority(labels, probabilities, targets, counts, topology, level),
     )
 
 
@@ -155,12 +154,16 @@ def times_denser(run: TrainingRun) -> float:
 
     New graphs may be as dense as the training graphs. The parts of one graph that is split unevenly differ so.
     """
-    train, validation = (
-        sum(graph.num_edges for graph in graphs) / max(sum(int(graph.num_nodes or 0) for graph in graphs), 1)
-        for graphs in (run.train, run.validation)
-    )
+    train, validation = (_edges_per_node(graphs) for graphs in (run.train, run.validation))
     times = train / validation if validation else 1.0
     return min(times, MOST_TIMES) if times > ABOUT_ONE else 1.0
+
+
+def _edges_per_node(graphs: Sequence[Data]) -> float:
+    edges = nodes = 0
+    for graph in graphs:
+        edges, nodes = edges + graph.num_edges, nodes + int(graph.num_nodes or 0)
+    return edges / max(nodes, 1)
 
 
 def _portions(graphs: Sequence[Data]) -> Iterator[list[Data]]:
@@ -177,7 +180,7 @@ def _portions(graphs: Sequence[Data]) -> Iterator[list[Data]]:
 
 
 def _beats_majority(
-    labels: Tensor, probabilities: Tensor, targets: Tensor, train: Tensor, topology: Topology, level: str
+    labels: Tensor, probabilities: Tensor, targets: Tensor, counts: Tensor, topology: Topology, level: str
 ) -> bool:
     """Whether labels are better than the most frequent training label of each task, at the level or in node accuracy.
 
@@ -185,11 +188,11 @@ def _beats_majority(
         labels: [R, nodes], of the model.
         probabilities: [R, nodes, states], of the model.
         targets: [R, nodes], true labels of the same nodes.
-        train: [R, nodes], true labels of the training nodes.
+        counts: [R, states], how often each state occurs among the training labels.
         topology: of the graphs of the first three.
         level: one of `accord.evaluation.LEVELS`.
     """
-    counts = torch.stack([torch.bincount(row[row >= 0], minlength=probabilities.shape[-1]) for row in train]).double()
+    counts = counts.double()
     shares = ((counts + 1) / (counts + 1).sum(-1, keepdim=True)).log()[:, None].expand_as(probabilities)
     most = counts.argmax(-1)[:, None].expand_as(labels)
     logs = probabilities.double().log()

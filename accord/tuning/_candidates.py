@@ -73,14 +73,16 @@ def edge_candidates(graphs: Sequence[Data]) -> tuple[Candidate, ...]:
 
 def has_sparse_features(graphs: Sequence[Data]) -> bool:
     """Whether most features are zero and none is large, as in bags of words; without any, yes."""
-    values = [graph.x for graph in graphs if graph.x is not None and graph.x.numel()]
-    if not values:
-        return True
-    zeros = sum(int((x == 0).sum()) for x in values) / sum(x.numel() for x in values)
-    return zeros > SPARSE and max(float(x.abs().max()) for x in values) <= MODERATE
+    zeros = values = 0
+    largest = 0.0
+    for graph in graphs:
+        if graph.x is not None and graph.x.numel():
+            zeros, values = zeros + int((graph.x == 0).sum()), values + graph.x.numel()
+            largest = max(largest, float(graph.x.abs().max()))
+    return not values or (zeros / values > SPARSE and largest <= MODERATE)
 
 
 def _labelled(graphs: Sequence[Data]) -> int:
     """How many nodes have a label, of any task."""
-    known = [graph.y >= 0 for graph in graphs if isinstance(graph.y, Tensor)]
+    known = (graph.y >= 0 for graph in graphs if isinstance(graph.y, Tensor))
     return sum(int((one if one.dim() == 1 else one.any(1)).sum()) for one in known)

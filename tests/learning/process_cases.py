@@ -1,7 +1,7 @@
 """One small training of every method, run by one process or shared by several; and what starts the several.
 
-As a script, it trains the cases that are named: `python process_cases.py FOLDER DEVICES EPOCHS NAME...`, one process of
-several, each of which writes what it ended with.
+As a script, it trains the cases that are named: `python process_cases.py FOLDER DEVICES EPOCHS FILES NAME...`, one
+process of several, each of which writes what it ended with. FILES are training graphs that are streamed; "" for none.
 """
 
 import os
@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
+from accord.datasets import GraphFiles
 from accord.encoders import GAT, GCN, GCNII, MLP, AgreementScorer, BilinearScorer, LinearScorer
 from accord.encoders.scorers.triangles import AgreementTriangles
 from accord.errors import UnusedLabelsWarning
@@ -133,14 +134,15 @@ def run_processes(arguments, count):
             process.kill()
 
 
-def train_together(names, folder, count, epochs=EPOCHS):
+def train_together(names, folder, count, epochs=EPOCHS, files=""):
     """Train cases by so many processes; each ends with files FOLDER/RANK.NAME."""
-    run_processes([__file__, str(folder), str(count), str(epochs), *names], count)
+    run_processes([__file__, str(folder), str(count), str(epochs), str(files), *names], count)
 
 
 if __name__ == "__main__":
-    folder, devices, epochs, names = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
+    folder, devices, epochs, files, names = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5:]
+    graphs = GraphFiles(files, scratch=folder) if files else TRAIN
     for name in names:
-        model = train(name, folder, devices, epochs)
+        model = train(name, folder, devices, epochs, graphs)
         ended = {"history": model.history, "choice": model.choice(), "world": os.environ["WORLD_SIZE"]}
         write_checkpoint(Path(folder, f"{os.environ['RANK']}.{name}"), model.tensors(), ended)

@@ -33,8 +33,9 @@ from accord.app.settings import FitSettings, class_weight, override_recipe
 from accord.app.sources import Beside, benchmark_name, load_beside
 from accord.datasets import Benchmark, DigitsBenchmark, FolderBenchmark
 from accord.estimator import NodeClassifier
+from accord.estimator._streaming import check_streaming
 from accord.estimator._weights import plain_weights
-from accord.evaluation import Scores, choose_cases, node_ids, reliability, score_answers, unseen_nodes
+from accord.evaluation import Scores, choose_cases, reliability, score_answers, seen_nodes, unseen_nodes
 from accord.experiments import provenance
 from accord.graphs import (
     TEST_MASK,
@@ -46,7 +47,7 @@ from accord.graphs import (
     labels_within,
     scale_ratio,
 )
-from accord.learning.training import join_processes
+from accord.learning.training import check_batches, join_processes
 from accord.methods import recipe_from_config, recipe_to_config
 
 MEASURED = ("precision", "departure", "unseen")  # parts of a choice that say nothing to readers of a report
@@ -155,7 +156,12 @@ def build_model(data: Benchmark, settings: FitSettings) -> NodeClassifier:
     )
     plain_weights(model.class_weight, data.num_states, data.label_names)  # refuses unknown states
     recipe = model.resolve_recipe(data.train)
-    return model.set_params(recipe=override_recipe(recipe, settings.recipe)) if settings.recipe else model
+    if settings.recipe:
+        recipe = override_recipe(recipe, settings.recipe)
+        model.set_params(recipe=recipe)
+    check_streaming(data.train, data.val, refit=settings.refit, unlabelled=settings.unlabelled)
+    check_batches(data.train, recipe.training)
+    return model
 
 
 def run_config(data: Benchmark, settings: FitSettings, model: NodeClassifier) -> dict[str, Any]:
@@ -186,10 +192,10 @@ def train(model: NodeClassifier, data: Benchmark, run: Run, console: Console, be
     if model.unlabelled_ is not None:
         console.print(f"[dim]{unlabelled_words(model.unlabelled_)}.[/]", soft_wrap=True)
     progress.metrics.complete(model.model_.history)
-    seen = node_ids(data.train)
+    seen = seen_nodes(data.train)
     if seen is not None:
         with replacing(run.path / SEEN_NODES_FILE) as new, new.open("wb") as file:
-            np.savez(file, node_id=seen.unique().numpy())
+            np.savez(file, node_id=seen.numpy())
     model.save(run.path)
 
 

@@ -32,12 +32,12 @@ class Task:
     """Graphs of three splits, features raw."""
 
     name: str
-    splits: tuple[list[Data], list[Data], list[Data]]  # training, validation, test
+    splits: tuple[Sequence[Data], list[Data], list[Data]]  # training, validation, test
     num_states: int
     level: str = "node"  # what the default model is asked to get right
 
     @property
-    def train(self) -> list[Data]:
+    def train(self) -> Sequence[Data]:
         """Training graphs."""
         return self.splits[0]
 

@@ -1,5 +1,6 @@
 """A benchmark: three lists of graphs, and the facts needed to train and score on them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -37,7 +38,7 @@ class Benchmark:
     """
 
     name: str
-    train: list[Data]
+    train: Sequence[Data]
     val: list[Data]
     test: list[Data]
     num_states: int  # values a label can take
@@ -56,7 +57,7 @@ class Benchmark:
 
     def statistics(self) -> dict[str, SplitStatistics]:
         """Number of graphs and their average size, by split."""
-        splits = {"train": self.train, "val": self.val, "test": self.test}
+        splits: dict[str, Sequence[Data]] = {"train": self.train, "val": self.val, "test": self.test}
         return {name: split_statistics(graphs, self.counted) for name, graphs in splits.items()}
 
     def __repr__(self) -> str:
@@ -64,10 +65,11 @@ class Benchmark:
         return f"{type(self).__name__}({self.name!r}, {sizes}, source={self.source!r})"
 
 
-def split_statistics(graphs: list[Data], counted: Counted) -> SplitStatistics:
+def split_statistics(graphs: Sequence[Data], counted: Counted) -> SplitStatistics:
     """Number of graphs and their average size; all zero for an empty split."""
     count = max(len(graphs), 1)
-    nodes = sum(int(graph.num_nodes) for graph in graphs)
-    arcs = sum(int(graph.edge_index.shape[1]) for graph in graphs)
+    nodes = arcs = 0
+    for graph in graphs:
+        nodes, arcs = nodes + int(graph.num_nodes), arcs + int(graph.edge_index.shape[1])
     edges = arcs / 2 if counted == "edges" else arcs
     return SplitStatistics(len(graphs), nodes / count, edges / count, counted)

@@ -13,6 +13,8 @@ from accord.datasets.readers._graphs import (
 )
 from accord.datasets.readers._parquet import write_graphs
 from accord.datasets.readers._sequences import sequence_suffix, write_sentences
+from accord.datasets.readers._stream import GraphFiles
+from accord.datasets.readers._streamed_folder import stream_folder
 from accord.datasets.readers._writers import write_graph
 from accord.datasets.readers.tables import (
     EdgeTable,
@@ -32,6 +34,7 @@ __all__ = [
     "FolderBenchmark",
     "FolderCheck",
     "GraphBlock",
+    "GraphFiles",
     "ItemFile",
     "NodeTable",
     "TableMapping",
@@ -51,6 +54,7 @@ __all__ = [
     "read_mapping",
     "read_sentences",
     "sequence_suffix",
+    "stream_folder",
     "write_graph",
     "write_graphs",
     "write_sentences",

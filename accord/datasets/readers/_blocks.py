@@ -23,6 +23,18 @@ class Piece:
     first: int = 0
     last: int | None = None
 
+    def read(self, way: Reading) -> list[Source]:
+        """Its graphs, with text and labels as the file has them."""
+        if self.last is None:
+            return read_sources(self.path, way)
+        return list(read_parquet_graphs(self.path, self.first, self.last))
+
+    def places(self, count: int) -> list[str]:
+        """Where each of its graphs is, for messages."""
+        if self.last is None:
+            return [f"{self.path}, graph {number + 1}" if count > 1 else str(self.path) for number in range(count)]
+        return [f"{self.path}, row {row + 1}" for row in range(self.first, self.last)]
+
 
 @dataclass(frozen=True)
 class GraphBlock:
@@ -100,8 +112,5 @@ def read_block(
     sources: list[Source] = []
     way = Reading.of(block.pieces[0].path, mapping, columns)
     for piece in block.pieces:
-        if piece.last is None:
-            sources += read_sources(piece.path, way)
-        else:
-            sources += read_parquet_graphs(piece.path, piece.first, piece.last)
+        sources += piece.read(way)
     return to_data(sources, label_names, with_labels, way)

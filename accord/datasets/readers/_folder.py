@@ -75,7 +75,7 @@ def read_folder(path: str | Path, mapping: TableMapping | str | Path | None = No
         train=train,
         val=content.graphs["val"],
         test=content.graphs["test"],
-        num_states=_count_states(content.label_names, [*train, *content.graphs["val"]]),
+        num_states=count_states(content.label_names, [*train, *content.graphs["val"]]),
         num_tasks=max(1 if graph.y is None or graph.y.dim() == 1 else graph.y.shape[1] for graph in train),
         level="node",
         counted="edges",
@@ -103,7 +103,7 @@ def check_folder(path: str | Path, mapping: TableMapping | str | Path | None = N
 
 
 def _read_content(folder: Path, way: Reading) -> _Content:
-    sources = {name: _read_split(paths, way) for name, paths in _find_graphs(folder, way.mapping).items()}
+    sources = {name: _read_split(paths, way) for name, paths in find_splits(folder, way.mapping).items()}
     everything = [source for name in SPLITS for source in sources.get(name, [])]
     encoded = encode_sources(everything, len(sources["train"]), way)
     raws: dict[str, list[RawGraph]] = {name: [] for name in SPLITS}
@@ -134,7 +134,7 @@ def _read_content(folder: Path, way: Reading) -> _Content:
     return content
 
 
-def _find_graphs(folder: Path, mapping: TableMapping | None) -> dict[str, list[Path]]:
+def find_splits(folder: Path, mapping: TableMapping | None) -> dict[str, list[Path]]:
     """The graphs of each split; only "train" for a graph by itself."""
     if not folder.exists():
         raise DataNotFoundError(f"{folder}: there is no such folder. Give one with train/ in it, and val/ and test/.")
@@ -238,7 +238,7 @@ def _check_labelled(raws: list[RawGraph], graphs: list[Data]) -> None:
         )
 
 
-def _count_states(names: list[str] | None, graphs: Iterable[Data]) -> int:
+def count_states(names: list[str] | None, graphs: Iterable[Data]) -> int:
     if names is not None:
         return len(names)
     return 1 + max(int(graph.y.max()) for graph in graphs if graph.y is not None and graph.y.numel())

@@ -1,7 +1,8 @@
 """Sequences in a `NodeClassifier`: words as ids, vectors of words, and transitions that a scheme rules out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,7 +14,7 @@ from accord.encoders.sequences import Words
 from accord.errors import GraphError, InputTypeError, OptionError
 from accord.field import Transitions, bio_transitions
 from accord.field._transitions import is_bio
-from accord.graphs import FeatureTreatment, common_treatment, fit_treatment
+from accord.graphs import FeatureTreatment, GraphStream, common_treatment, fit_treatment
 from accord.graphs.sequences import Vocabulary, WordOptions, WordVectors, has_tokens, read_word_vectors
 from accord.graphs.sequences._vocabulary import FIRST_CHARACTER
 from accord.methods import PairRecipe, Recipe, Shape
@@ -41,12 +42,17 @@ def check_sequence_options(words: object, scheme: object) -> None:
 def reads_words(graphs: Sequence[Data] | None, features: str) -> bool:
     """Whether a model is to read the tokens of graphs."""
     given = graphs if isinstance(graphs, Sequence) else [] if graphs is None else [graphs]
+    given = given[:1] if isinstance(given, GraphStream) else given  # either all of its graphs have tokens, or none
     some = any(isinstance(graph, Data) and has_tokens(graph) for graph in given)
     return features == WORDS or (features == "auto" and some)
 
 
 def fit_inputs(
-    model: "NodeClassifier", train: list[Data], held_out: list[Data], features: str, start: "NodeClassifier | None"
+    model: "NodeClassifier",
+    train: Sequence[Data],
+    held_out: Sequence[Data],
+    features: str,
+    start: "NodeClassifier | None",
 ) -> tuple[FeatureTreatment, Recipe, Shape]:
     """What a model needs to read graphs: the treatment of features, and the recipe and sizes that go with it.
 
@@ -62,19 +68,19 @@ def fit_inputs(
     recipe, shape = model.recipe_, model.shape_
     if start is not None:
         recipe, treatment = _as_before(recipe, start.recipe_), start.treatment_
-        recipe = _with_scheme(model, recipe, [*train, *held_out])
+        recipe = _with_scheme(model, recipe, chain(train, held_out))
     elif features == WORDS:
         treatment, recipe, shape = fit_words(train, recipe, model.words, shape)
-        return treatment, _with_scheme(model, recipe, [*train, *held_out]), shape
+        return treatment, _with_scheme(model, recipe, chain(train, held_out)), shape
     else:
         before = common_treatment(train)
         taken = before is not None and model.features in ("auto", before.name)
         treatment = before if before is not None and taken else fit_treatment(features, train)
-        recipe = _with_scheme(model, recipe, [*train, *held_out])
+        recipe = _with_scheme(model, recipe, chain(train, held_out))
     return treatment, recipe, replace(shape, num_features=shape.num_features + treatment.added)
 
 
-def _with_scheme(model: "NodeClassifier", recipe: Recipe, graphs: list[Data]) -> Recipe:
+def _with_scheme(model: "NodeClassifier", recipe: Recipe, graphs: Iterable[Data]) -> Recipe:
     found = find_transitions(model.scheme, recipe, model.label_names_, graphs)
     return recipe if found is None else replace(recipe, transitions=found)  # type: ignore[call-arg]
 
@@ -159,7 +165,7 @@ def _check_encoders(recipe: Recipe) -> None:
 
 
 def find_transitions(
-    scheme: str | None, recipe: Recipe, names: Sequence[str] | None, graphs: Sequence[Data]
+    scheme: str | None, recipe: Recipe, names: Sequence[str] | None, graphs: Iterable[Data]
 ) -> Transitions | None:
     """What the scheme of the labels rules out; None for no scheme.
 

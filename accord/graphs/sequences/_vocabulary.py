@@ -99,8 +99,10 @@ def fit_vocabulary(train: Sequence[Data], options: WordOptions, known: Sequence[
         options: how words are read.
         known: words that have vectors.
     """
-    tokens = [token for number, graph in enumerate(train) for token in _training_tokens(graph, number)]
-    counts = Counter(_form(token, options.lower) for token in tokens)
+    tokens = Counter(token for number, graph in enumerate(train) for token in _training_tokens(graph, number))
+    counts: Counter[str] = Counter()
+    for token, count in tokens.items():
+        counts[_form(token, options.lower)] += count
     have = {word for word in known if "\n" not in word}
     trained = counts.keys() if options.tune else counts.keys() - have  # the other vectors stay as they are
     words = sorted(word for word in trained if counts[word] >= options.min_count or word in have)

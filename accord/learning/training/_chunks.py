@@ -206,7 +206,7 @@ def fitting_replicas(job: Job) -> int:
 
 def _probe(job: Job, few: int) -> None:
     """Train a few replicas for a few epochs, on the batch that takes most memory."""
-    graphs = list(job.run.train)
+    graphs = job.run.train
     if job.options.batch_graphs == 1:  # an update takes one graph, so the largest decides
         graphs = [max(graphs, key=lambda graph: graph.num_nodes + graph.num_edges)]
     options = replace(job.options, max_epochs=PROBE_EPOCHS, evaluate_every=1, patience=None)

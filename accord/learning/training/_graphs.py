@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch_geometric.data import Data
 
-from accord.errors import GraphError
-from accord.graphs import GraphBatch, cluster_nodes, has_labels
+from accord.errors import GraphError, OptionError
+from accord.graphs import GraphBatch, GraphStream, cluster_nodes, has_labels
+from accord.learning.training._options import TrainingOptions
 from accord.learning.training.processes import Processes, share_of_batch
 
 HELD_OUT_SHARE = 0.2
@@ -46,6 +47,24 @@ def hold_out(graphs: Sequence[Data], seed: int) -> tuple[list[Data], list[Data]]
     return [train, *others], [validation]
 
 
+def check_batches(train: Sequence[Data], options: TrainingOptions) -> None:
+    """Refuse options that need all training graphs at once, where these are streamed."""
+    if not isinstance(train, GraphStream):
+        return
+    remedy = "or give a list of graphs (leave out --stream)."
+    if options.clusters is not None:
+        raise OptionError(
+            f"TrainingOptions: clusters={options.clusters} divides all training graphs together, but they are streamed "
+            f"from disk. Set clusters=None and batch_graphs, {remedy}"
+        )
+    if options.batch_graphs is None or options.batch_graphs >= len(train):
+        raise OptionError(
+            f"TrainingOptions: batch_graphs={options.batch_graphs} takes all {len(train)} training graphs at once, but "
+            "they are streamed from disk, batch by batch. Set batch_graphs to a smaller number (accord fit --set "
+            f"training.batch_graphs=32), {remedy}"
+        )
+
+
 def training_batches(
     train: Sequence[Data],
     size: int | None,
@@ -57,7 +76,7 @@ def training_batches(
 
     The order of the graphs depends on the epoch alone, and all replicas share it. Batches that are the same in every
     epoch (all graphs, or one at a time) are fixed: they are collated once, and keep what encoders derive from them,
-    such as normalised adjacencies.
+    such as normalised adjacencies. Of a stream, the graphs of a batch are read when it is their turn; none is fixed.
 
     Args:
         train: the training graphs.
@@ -66,12 +85,14 @@ def training_batches(
         processes: that share each batch; the batches are the same for any number of them.
         triangles: whether triangles are scored.
     """
+    streamed = isinstance(train, GraphStream)
     size = min(size or len(train), len(train))
-    fixed = size in (1, len(train))
-    work = [] if processes is None else [graph.num_nodes + graph.num_edges for graph in train]
+    fixed = size in (1, len(train)) and not streamed
+    shared = processes is not None and processes.count > 1
+    work = [graph.num_nodes + graph.num_edges for graph in train] if shared else []
 
     def collate(places: list[int]) -> GraphBatch:
-        if processes is None or processes.count == 1:
+        if processes is None or not shared:
             return GraphBatch.collate([train[i] for i in places])
         return share_of_batch(train, places, work, processes, triangles)
 

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from accord.learning.training._checkpoint import (
 )
 from accord.learning.training._cuda_graphs import CudaGraphs, Result
 from accord.learning.training._divergence import finite_replicas, forget_momentum, warn_of_divergence
-from accord.learning.training._graphs import Batches, cluster_batches, training_batches
+from accord.learning.training._graphs import Batches, check_batches, cluster_batches, training_batches
 from accord.learning.training._options import TrainingOptions
 from accord.learning.training._replicas import Replicas, cut, learned
 from accord.learning.training._run import HistoryRow, Report, TrainingRun
@@ -104,7 +105,7 @@ class Trainer:
         self.path = None if run.folder is None else run.folder / CHECKPOINT
         self.report = run.report
         held_out = self._place(GraphBatch.collate(run.validation))
-        self.fingerprint = fingerprint_graphs([*run.train, *run.validation])
+        self.fingerprint = fingerprint_graphs(chain(run.train, run.validation))
         self.origin = None if run.start is None else _fingerprint(run.start)
         self.weights = run.weights
         self._update_present()
@@ -228,6 +229,7 @@ class Trainer:
 
     def batches(self, train: Sequence[Data]) -> Batches:
         """Batches of the training graphs by epoch; where processes share them, this process's shares."""
+        check_batches(train, self.options)
         if self.options.clusters is not None:
             return cluster_batches(train, self.options.clusters, self.options.batch_clusters)
         modules = (inner for part in self.objective.parts.values() for inner in part.modules())

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.errors import GraphError
-from accord.graphs import GraphBatch
+from accord.graphs import GraphBatch, batches_of
 from accord.learning.training._replicas import Replicas
 
 
@@ -29,23 +29,20 @@ class StateWeights:
     @classmethod
     def balanced(cls, train: Sequence[Data], num_states: int) -> "StateWeights":
         """Every state counts the same in total, task by task; states without a training label do not matter."""
-        counts = _label_counts(_labels(GraphBatch.collate(train)), num_states)
+        counts = count_labels(train, num_states)
         weights = torch.where(counts > 0, 1 / counts.clamp_min(1), 1.0)
         return cls.by_state(weights, train)
 
     @classmethod
     def by_state(cls, weights: Tensor, train: Sequence[Data]) -> "StateWeights":
         """Weights in any unit [states] or [tasks, states], brought to a mean of 1 over the training labels."""
-        batch = GraphBatch.collate(train)
-        labels, states = _labels(batch), int(weights.shape[-1])
+        states = int(weights.shape[-1])
+        labels = count_labels(train, states)
+        pairs = sum(_pair_counts(batch, states) for batch in batches_of(train))
+        assert isinstance(pairs, Tensor)  # there is a batch
         node = weights.double().expand(len(labels), states)
         edge = (node[:, :, None] * node[:, None, :]).sqrt()
-        source, target = (labels[:, ends] for ends in batch.topology.edge_index.cpu())
-        pairs = (source * states + target).masked_fill((source < 0) | (target < 0), -1)
-        return cls(
-            _scaled(node, _label_counts(labels, states)).float(),
-            _scaled(edge.flatten(1), _label_counts(pairs, states**2)).view_as(edge).float(),
-        )
+        return cls(_scaled(node, labels).float(), _scaled(edge.flatten(1), pairs).view_as(edge).float())
 
     def of_replicas(self, replicas: Replicas, device: torch.device) -> "StateWeights":
         """The weights of each replica's task, on a device."""
@@ -53,12 +50,27 @@ class StateWeights:
         return StateWeights(self.node[tasks].to(device), self.edge[tasks].to(device))
 
 
+def count_labels(train: Sequence[Data], num_states: int) -> Tensor:
+    """How often each state occurs among the labels of each task: [tasks, states]."""
+    counts = [_label_counts(_labels(batch), num_states) for batch in batches_of(train) if batch.y is not None]
+    if not counts:
+        raise GraphError("The training graphs have no labels `y`. Set them.")
+    return torch.stack(counts).sum(0)
+
+
 def _labels(batch: GraphBatch) -> Tensor:
     """[tasks, nodes]."""
-    if batch.y is None:
-        raise GraphError("StateWeights: the training graphs have no labels `y`. Set them.")
+    assert batch.y is not None
     y = batch.y.cpu()
     return y[None] if y.dim() == 1 else y.t()
+
+
+def _pair_counts(batch: GraphBatch, states: int) -> Tensor | int:
+    """How often each pair of states occurs at an edge: [tasks, states * states]."""
+    if batch.y is None:
+        return 0
+    source, target = (_labels(batch)[:, ends] for ends in batch.topology.edge_index.cpu())
+    return _label_counts((source * states + target).masked_fill((source < 0) | (target < 0), -1), states**2)
 
 
 def _label_counts(labels: Tensor, count: int) -> Tensor:

@@ -156,8 +156,15 @@ def test_names_that_are_loaded_at_first_use_can_be_imported(package):
     assert done.stdout.split() == []
 
 
+# Its pipes lead to processes that it started itself. Nothing is saved.
+BETWEEN_PROCESSES = PACKAGE / "distributed" / "engines" / "_processes.py"
+
+
 def test_no_pickle():
     """Saved models and data never run code when they are loaded."""
+    assert BETWEEN_PROCESSES in SOURCES
     for path in SOURCES:
+        if path == BETWEEN_PROCESSES:
+            continue
         named = {name.split(".")[0] for name in imported_modules(ast.parse(path.read_text()))}
         assert "pickle" not in named and "joblib" not in named, path

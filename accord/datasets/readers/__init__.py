@@ -13,9 +13,8 @@ from accord.datasets.readers._graphs import (
 )
 from accord.datasets.readers._parquet import write_graphs
 from accord.datasets.readers._sequences import sequence_suffix, write_sentences
-from accord.datasets.readers._stream import GraphFiles
-from accord.datasets.readers._streamed_folder import stream_folder
 from accord.datasets.readers._writers import write_graph
+from accord.datasets.readers.streams import GraphFiles, stream_folder
 from accord.datasets.readers.tables import (
     EdgeTable,
     ItemFile,

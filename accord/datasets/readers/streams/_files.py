@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from accord._files import cache_folder
 from accord.datasets.readers._blocks import graph_blocks
 from accord.datasets.readers._graphs import Reading, Source, to_data
-from accord.datasets.readers._scratch import Scratch
+from accord.datasets.readers.streams._scratch import Scratch
 from accord.datasets.readers.tables import TableGraphs, TableMapping, find_mapping, read_mapping
 from accord.errors import GraphError
 from accord.graphs import (

@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 
 from accord.datasets.readers._folder import FolderBenchmark, count_states, find_splits
 from accord.datasets.readers._graphs import Reading, read_sources, to_data
-from accord.datasets.readers._stream import GraphFiles
+from accord.datasets.readers.streams._files import GraphFiles
 from accord.datasets.readers.tables import TableMapping
 from accord.errors import DataNotFoundError, GraphError
 from accord.graphs import TEST_MASK, has_labels, have_mask

@@ -36,7 +36,7 @@ def read_settings():
     "uri, link, expected",
     [
         ("results.md", "../results/citation/README.md#a", "repository/results/citation/README.md#a"),
-        ("results.md", "../results/search", "repository/results/search/index.md"),
+        ("attack.md", "../results/attack", "repository/results/attack/index.md"),
         ("adr/0005-plain-shapes.md", "../../results/demo/README.md", "../repository/results/demo/README.md"),
         ("README.md", "quick_start.md", "quick_start.md"),
         ("repository/benchmarks/README.md", "../docs/inference.md", "../../inference.md"),
@@ -50,10 +50,10 @@ def test_links_lead_to_pages_of_the_site(uri, link, expected):
 
 
 def test_a_folder_without_a_readme_is_listed():
-    text = hooks.list_folder(ROOT / "results" / "search")
-    assert text.startswith("# results/search\n") and "- [node.json](node.json)" in text
-    linked = {path.name for path in hooks.linked(text, ROOT / "results" / "search" / "index.md")}
-    assert linked == {path.name for path in (ROOT / "results" / "search").iterdir()}
+    text = hooks.list_folder(ROOT / "results" / "attack")
+    assert text.startswith("# results/attack\n") and "- [runs.json](runs.json)" in text
+    linked = {path.name for path in hooks.linked(text, ROOT / "results" / "attack" / "index.md")}
+    assert linked == {path.name for path in (ROOT / "results" / "attack").iterdir()}
 
 
 def test_a_picture_follows_the_colours_of_the_page():

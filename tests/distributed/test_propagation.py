@@ -11,7 +11,16 @@ from accord.distributed import cut_part, partition
 from accord.errors import FieldError, OptionError
 from accord.inference import propagate
 from tests.distributed.in_parts import run_in_parts
-from tests.distributed.propagation_cases import contradicted, grid, killed_midway, power_law, random_field, solve_all
+from tests.distributed.propagation_cases import (
+    contradicted,
+    grid,
+    killed_midway,
+    power_law,
+    random_field,
+    refused,
+    repeated,
+    solve_all,
+)
 
 
 def whole(parts, name):
@@ -141,3 +150,35 @@ def test_what_one_process_finds_impossible_all_raise(backend):
     assert len(first) == len(second) == 2
     assert all("no state is left" in text for text in first)
     assert all(text.endswith("Relax one of them. (process 0)") for text in second)
+
+
+def test_what_is_wrong_in_one_process_all_refuse(tmp_path):
+    first, second = run_in_parts(refused, 2, tmp_path)
+    wanted = {
+        "field": ("FieldError", "not those of the part"),
+        "options": ("OptionError", "every is 0"),
+        "potentials": ("OptionError", "edge_appearance must lie in"),
+        "folder": ("NotADirectoryError", "Not a directory"),
+        "made apart": None,
+        "made": None,
+        "damaged": ("InputError", "not a checkpoint of Accord"),
+        "not shared": ("InputError", "Give all processes a folder that they share"),
+    }
+    for name, found in wanted.items():
+        if found is None:
+            assert first[name] is second[name] is None
+            continue
+        for kind, text in (first[name], second[name]):
+            assert kind == found[0] and found[1] in text, (name, text)
+        assert "(process 1)" in first[name][1] and "(process 1)" not in second[name][1]
+    for _, text in (first["bad marker"], second["bad marker"]):
+        assert "is damaged" in text and "Delete the folder" in text
+
+
+def test_a_finished_call_can_be_repeated(tmp_path):
+    for found, kind, text in run_in_parts(repeated, 2, tmp_path):
+        some, converged, whole = found
+        assert some[0] == some[1] == some[2] and some[0][:2] == (6, False) and 0 < some[0][2] < torch.inf
+        assert whole[0] == whole[1] == whole[2] and whole[0][0] == 6
+        assert converged[1] == converged[2] and converged[1][:2] == converged[0][:2] and converged[0][1]
+        assert kind == "OptionError" and "of sweep 6, but max_sweeps is 4. Use another folder, or allow 6" in text

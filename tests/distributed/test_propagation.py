@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -182,3 +183,14 @@ def test_a_finished_call_can_be_repeated(tmp_path):
         assert whole[0] == whole[1] == whole[2] and whole[0][0] == 6
         assert converged[1] == converged[2] and converged[1][:2] == converged[0][:2] and converged[0][1]
         assert kind == "OptionError" and "of sweep 6, but max_sweeps is 4. Use another folder, or allow 6" in text
+
+
+def test_a_field_is_cut_on_its_device(monkeypatch):
+    from accord.distributed.propagation import _propagate
+
+    made = []
+    monkeypatch.setattr(_propagate, "PairwiseField", lambda *tensors: made.extend(tensors))
+    part = cut_part(torch.tensor([[0, 1], [1, 2]]), torch.tensor([0, 0, 1]), 0, 2)
+    field = SimpleNamespace(node=torch.zeros(3, 2, device="meta"), edge=torch.zeros(2, 2, 2, device="meta"))
+    _propagate.cut_field(field, part)
+    assert [tensor.device.type for tensor in made] == ["meta"] * 3

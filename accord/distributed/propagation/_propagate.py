@@ -79,7 +79,8 @@ class PartResult(Beliefs):
 
 def cut_field(field: PairwiseField, part: Part) -> PairwiseField:
     """The field of one part, cut out of a field that is in memory."""
-    return PairwiseField(part.edge_index, field.node[..., part.nodes, :], field.edge[..., part.edges, :, :])
+    edge_index, nodes, edges = (numbers.to(field.node.device) for numbers in (part.edge_index, part.nodes, part.edges))
+    return PairwiseField(edge_index, field.node[..., nodes, :], field.edge[..., edges, :, :])
 
 
 @torch.no_grad()

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from accord.distributed._part import Part
 from accord.distributed._together import largest, together, total
+from accord.distributed.decoding import decode_part, on_whole_peeling
 from accord.distributed.propagation._checkpoint import Checkpoints
 from accord.distributed.propagation._native import NativeSweeps, unfit
 from accord.distributed.propagation._plain import PlainSweeps, Sweeps
@@ -33,8 +34,8 @@ from accord.inference.kernels.reference import collect_with_levels
 class PartResult(Beliefs):
     """Beliefs of one part: of own nodes, of ghosts as their owners have them, and of the part's edges.
 
-    Convergence is that of the whole graph; `sweeps` includes those before a restart. `edge` and `log_partition` need an
-    exchange: all processes must ask for them together, at first use.
+    Convergence is that of the whole graph; `sweeps` includes those before a restart. `edge`, `log_partition` and
+    `decode` need an exchange: all processes must ask for them together, at first use.
     """
 
     part: Part = dataclass_field(kw_only=True)
@@ -54,8 +55,18 @@ class PartResult(Beliefs):
         return total(found, self.part.halo.group).to(self.node)
 
     def decode(self) -> Tensor:
-        """The best state of each node by itself [own + ghosts]: trees and ties are not resolved across processes."""
-        return self.node.argmax(-1)
+        """One joint labelling [own + ghosts], by the steps of `Beliefs.decode`; all processes call it together.
+
+        Where beliefs leave nodes undecided, `Beliefs.decode` searches the whole graph, so its labels can differ.
+
+        Raises:
+            InfeasibleError: the labels hold forbidden states or pairs, which are not repaired.
+        """
+        return self._labels
+
+    @cached_property
+    def _labels(self) -> Tensor:
+        return decode_part(on_whole_peeling(self.field, self.part), self.part, self.node)
 
     def _score(self) -> Tensor:
         labels, own = self.decode(), self.part.num_own

@@ -3,7 +3,10 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from accord.errors import OptionError
+from accord.inference.kernels.cpu._solve import MAX_STATES
 
 NUMBER = 4  # bytes of a float32
 
@@ -16,19 +19,22 @@ class Figures:
         edge_bytes: memory of an edge: its table, its messages, and what the kernel keeps.
         node_bytes: memory of a node.
         edge_seconds: seconds of one core for an edge in a sweep.
+        error: the largest relative error of the memory of a measured run; where no run had so many states, of a figure.
     """
 
     edge_bytes: float
     node_bytes: float
     edge_seconds: float
+    error: float
 
 
 # By number of states, from results/distributed/propagation.json (benchmarks/distributed/propagation.py), on CPUs.
 MEASURED = {
-    2: Figures(85.3, 56.01, 3.502e-09),
-    3: Figures(105.7, 99.31, 3.930e-09),
-    10: Figures(906.8, 327.1, 3.319e-08),
+    2: Figures(85.3, 56.01, 3.502e-09, 0.196),
+    3: Figures(105.7, 99.31, 3.930e-09, 0.003),
+    10: Figures(906.8, 327.1, 3.319e-08, 0.022),
 }
+POWERS = {"edge_bytes": (0, 1, 2), "node_bytes": (0, 1), "edge_seconds": (0, 1, 2)}  # of K, of which figures are sums
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +55,14 @@ class LargeGraph:
     cut: float | None = None
 
     def __post_init__(self) -> None:
-        if not (self.edges >= 0 and self.nodes >= 1 and self.states >= 1):
+        if not (0 <= self.edges < math.inf and 1 <= self.nodes < math.inf and self.states >= 1):
             raise OptionError(
                 f"capacity: {self.edges:g} edges, {self.nodes:g} nodes and {self.states} states make no graph. Give at "
                 "least one node and one state."
+            )
+        if self.states > MAX_STATES:
+            raise OptionError(
+                f"capacity: the measured kernel takes up to {MAX_STATES} states, not {self.states}. Give fewer."
             )
         if self.cut is not None and not 0 <= self.cut <= 1:
             raise OptionError(f"capacity: the share of cut edges is {self.cut:g}. Give a number between 0 and 1.")
@@ -75,8 +85,12 @@ class Machine:
     latency: float = 5e-5
 
     def __post_init__(self) -> None:
-        if not (self.memory > 0 and self.cores >= 1 and self.bandwidth > 0 and self.latency >= 0):
-            raise OptionError(f"capacity: {self} is no machine. Give memory, cores and bandwidth above zero.")
+        for name, unit in (("memory", " bytes"), ("cores", ""), ("bandwidth", " bytes a second")):
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                raise OptionError(f"capacity: {name} is {value:g}{unit}. Give a finite number above zero.")
+        if not 0 <= self.latency < math.inf:
+            raise OptionError(f"capacity: latency is {self.latency:g}. Give a finite number of seconds, at least 0.")
 
 
 @dataclass(frozen=True)
@@ -99,20 +113,37 @@ class Demand:
 
 
 def figures(states: int) -> Figures:
-    """Measured figures, carried over to another number of states.
+    """Measured figures; where there are none for so many states, those of a fit to what was measured.
 
-    Costs are a sum of a fixed part, messages that grow with K and tables that grow with K^2, so the parabola through
-    the three measured points is taken.
+    Costs are sums of a fixed part, of messages that grow with K, and of tables that grow with K^2. None of these can be
+    negative, so neither can their coefficients.
     """
+    if states in MEASURED:
+        return MEASURED[states]
+    found = {name: _fit(name, powers, states) for name, powers in POWERS.items()}
+    values = {name: value for name, (value, _) in found.items()}
+    return Figures(**values, error=max(error for _, error in found.values()))
 
-    def at(name: str) -> float:
-        total = 0.0
-        for one, measured in MEASURED.items():
-            others = [other for other in MEASURED if other != one]
-            total += getattr(measured, name) * math.prod((states - other) / (one - other) for other in others)
-        return total
 
-    return Figures(at("edge_bytes"), at("node_bytes"), at("edge_seconds"))
+def reliability(states: int) -> str:
+    """How far figures for so many states can be trusted, in words."""
+    error, known = figures(states).error, [*MEASURED]
+    if states in MEASURED:
+        return f"With {states} states, memory that was measured differs from these figures by up to {error:.1%}."
+    listed = f"{', '.join(map(str, known[:-1]))} and {known[-1]}"
+    text = f"{states} states were not measured: figures are fitted to {listed} states, with errors of up to {error:.0%}"
+    return f"{text}. Beyond {known[-1]} states they are extrapolated." if states > known[-1] else f"{text}."
+
+
+def _fit(name: str, powers: tuple[int, ...], states: int) -> tuple[float, float]:
+    """A figure by least squares of relative errors, and the largest of these at the measured numbers of states."""
+    from scipy.optimize import nnls  # scipy is slow to load
+
+    measured = np.array([getattr(one, name) for one in MEASURED.values()])
+    terms = np.array([[float(one) ** power for power in powers] for one in MEASURED])
+    weights, _ = nnls(terms / measured[:, None], np.ones(len(measured)))
+    value = sum(weight * float(states) ** power for weight, power in zip(weights, powers, strict=True))
+    return float(value), float(np.abs(terms @ weights / measured - 1).max())
 
 
 def demand(graph: LargeGraph, machine: Machine, machines: int) -> Demand:

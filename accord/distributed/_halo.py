@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import torch
 import torch.distributed as dist
 from torch import Tensor
+
+from accord.distributed._together import peers, stage
 
 Wait = Callable[[], None]
 
@@ -56,7 +57,7 @@ class Halo:
 
         def wait() -> None:
             if self.num_ghosts:
-                values[self.num_own : self.num_own + self.num_ghosts] = arriving().to(values.device)
+                values[self.num_own : self.num_own + self.num_ghosts] = arriving()
             else:
                 arriving()
 
@@ -71,27 +72,26 @@ class Halo:
         like = parcels[0]
         if not any(len(rows) for rows in self.send) and not self.num_ghosts:
             return lambda: like.new_empty(0, *like.shape[1:])
-        staged = _stage(like, self.group)
-        ghosts = torch.empty(self.num_ghosts, *like.shape[1:], dtype=like.dtype, device=staged)
-        requests: list[dist.Work | None] = []
-        leaving = [parcel.to(staged).contiguous() for parcel in parcels]  # kept until they have been sent
-        for process, parcel in enumerate(leaving):
-            if len(parcel):
-                requests.append(dist.isend(parcel, group=self.group, group_dst=process))
-        for process, place in enumerate(ghosts.split(list(self.receive))):
-            if len(place):
-                requests.append(dist.irecv(place, group=self.group, group_src=process))
+        leaving = [stage(parcel, self.group).contiguous() for parcel in parcels]  # kept until they have been sent
+        ghosts = leaving[0].new_empty(self.num_ghosts, *like.shape[1:])
+        # As one batch: nccl would otherwise send in turn, and two processes that both send first would wait for ever.
+        moves = [
+            dist.P2POp(dist.isend, parcel, group=self.group, group_peer=process)
+            for process, parcel in enumerate(leaving)
+            if len(parcel)
+        ] + [
+            dist.P2POp(dist.irecv, place, group=self.group, group_peer=process)
+            for process, place in enumerate(ghosts.split(list(self.receive)))
+            if len(place)
+        ]
+        with peers(self.group):
+            requests = dist.batch_isend_irecv(moves)
 
         def wait() -> Tensor:
-            for request in requests:
-                assert request is not None
-                request.wait()
+            with peers(self.group):
+                for request in requests:
+                    request.wait()
             leaving.clear()
-            return ghosts
+            return ghosts.to(like.device)
 
         return wait
-
-
-def _stage(values: Tensor, group: dist.ProcessGroup | None) -> torch.device:
-    """Where parcels lie while they travel: gloo takes them from the host, nccl from the GPU."""
-    return values.device if dist.get_backend(group) == "nccl" else torch.device("cpu")

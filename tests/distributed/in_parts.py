@@ -1,6 +1,7 @@
 """Run a function in several processes that talk by gloo, and collect what each returns."""
 
 import traceback
+from datetime import timedelta
 from tempfile import TemporaryDirectory
 
 import torch
@@ -34,7 +35,8 @@ class Failure(str):
 
 def _run(work, rank, ranks, address, queue, arguments):
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=ranks)
+    timeout = timedelta(minutes=2)  # a process that waits for nothing fails its test
+    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=ranks, timeout=timeout)
     try:
         with torch.no_grad():
             found = work(rank, ranks, *arguments)

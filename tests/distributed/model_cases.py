@@ -7,9 +7,11 @@ import torch
 from distributed.whole_graphs import whole_graph
 
 from accord.distributed import cut_graph, partition
-from accord.errors import OptionError
+from accord.errors import ConvergenceWarning, OptionError
 from accord.estimator import NodeClassifier, predict_part
 from accord.graphs import graph_topology
+from accord.inference import propagate
+from accord.methods import ProxyModel
 
 MODELS = {  # parameters, edge attributes, tasks
     "spn": (dict(method="spn", encoder="gcn"), 0, 1),
@@ -78,3 +80,17 @@ def check_refused(rank, ranks, folder, messages):
         with pytest.raises(OptionError, match=message):
             predict_part(NodeClassifier.load(folder / name), graph)
     return True
+
+
+def check_warned(rank, ranks, folder):
+    """What one process says of beliefs that did not converge, and what this one of several says."""
+    ProxyModel.beliefs_of = lambda self, field, semiring="sum": propagate(field, semiring=semiring, max_sweeps=1)
+    model, data = NodeClassifier.load(folder / "spn"), labelled(11)
+    graph = cut_graph(data, torch.arange(150) % ranks, rank, ranks)
+    said = []
+    for call in (lambda: model.predict_proba(data), lambda: predict_part(model, graph)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
+            found = call()
+        said.append([str(one.message) for one in caught if one.category is ConvergenceWarning])
+    return said, found.residual

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 
 from accord.distributed import cut_field, cut_part, partition, propagate
-from accord.errors import InfeasibleError
+from accord.errors import AccordError, InfeasibleError
 from accord.field import PairwiseField
 
 
@@ -75,10 +75,10 @@ def killed_midway(rank, ranks, address, field, folder, after):
     dist.init_process_group("gloo", init_method=address, rank=rank, world_size=ranks, timeout=timedelta(seconds=20))
     save, saved = _checkpoint.Checkpoints.save, []
 
-    def save_and_die(self, sweep, messages):
+    def save_and_die(self, sweep, residual, messages):
         if rank == 1 and len(saved) == after:
             os.kill(os.getpid(), signal.SIGKILL)
-        save(self, sweep, messages)
+        save(self, sweep, residual, messages)
         saved.append(sweep)
 
     _checkpoint.Checkpoints.save = save_and_die
@@ -103,3 +103,59 @@ def contradicted(rank, ranks, backend):
         except InfeasibleError as error:
             raised.append(str(error))
     return raised
+
+
+def refused(rank, ranks, folder):
+    """What each process raises where only the last one is given something wrong, by what that is."""
+    field, last = random_field(grid(8), 3), rank == ranks - 1
+    part = cut_part(field.edge_index, partition(field.edge_index, field.num_nodes, ranks, "blocks"), rank, ranks)
+    own = cut_field(field, part)
+
+    def raised(field=own, **options):
+        try:
+            propagate(part, field, **options)
+        except (AccordError, OSError) as error:
+            return type(error).__name__, str(error)
+        return None
+
+    kept = {"max_sweeps": 6, "every": 2, "tolerance": 0.0}
+    apart, damaged = folder / f"of process {rank}", folder / "damaged"
+    found = {
+        "field": raised(random_field(grid(3), 3) if last else own),
+        "options": raised(every=0 if last else 1),
+        "potentials": raised(own, edge_appearance=2.0 if last else 1.0),
+        "folder": raised(checkpoint="/dev/null/folder" if last else folder / "one", **kept),
+        "made apart": raised(checkpoint=apart, **kept),
+        "made": raised(checkpoint=damaged, **kept),
+    }
+    if last:
+        next(damaged.glob(f"*-{rank}-of-*")).write_bytes(b"nonsense")
+    if rank == 0:
+        (folder / "bad marker").mkdir()
+        (folder / "bad marker" / "complete.json").write_text("{")
+    dist.barrier()
+    found["damaged"] = raised(checkpoint=damaged, **kept)
+    found["not shared"] = raised(checkpoint=folder / "of process 0" if rank == 0 else folder / "elsewhere", **kept)
+    found["bad marker"] = raised(checkpoint=folder / "bad marker", **kept)
+    return found
+
+
+def repeated(rank, ranks, folder):
+    """Sweeps, convergence and residual of calls that are given again, without and with their checkpoint."""
+    field = random_field(grid(8), 3)
+    part = cut_part(field.edge_index, partition(field.edge_index, field.num_nodes, ranks, "hash"), rank, ranks)
+    own, found = cut_field(field, part), []
+    for name, options in {
+        "some": {"max_sweeps": 6, "tolerance": 1e-9},
+        "converged": {"max_sweeps": 400, "tolerance": 1e-4},
+        "all": {"max_sweeps": 6, "tolerance": 0.0},
+    }.items():
+        runs = [{}] + 2 * [{"checkpoint": folder / name, "every": 1}]
+        results = [propagate(part, own, **options, **kept) for kept in runs]
+        found.append([(int(one.sweeps), bool(one.converged), float(one.residual)) for one in results])
+    fewer = {"max_sweeps": 4, "tolerance": 1e-9}
+    try:
+        propagate(part, own, **fewer, checkpoint=folder / "some")
+    except AccordError as error:
+        return found, type(error).__name__, str(error)
+    return found, None, None

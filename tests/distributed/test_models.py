@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 from distributed.in_parts import run_in_parts
-from distributed.model_cases import MODELS, check_models, check_refused, fit, labelled
+from distributed.model_cases import MODELS, check_models, check_refused, check_warned, fit, labelled
 
 from accord.estimator import NodeClassifier
 
@@ -34,3 +34,10 @@ def test_models_that_need_the_whole_graph_are_refused(tmp_path):
         for name, (parameters, _) in REFUSED.items():
             NodeClassifier(**parameters, max_epochs=2).fit([labelled(0, nodes=60)]).save(tmp_path / name)
     assert all(run_in_parts(check_refused, 2, tmp_path, {name: text for name, (_, text) in REFUSED.items()}))
+
+
+def test_beliefs_that_do_not_converge_come_with_the_warning_of_one_process(folder):
+    for rank, ((alone, parts), residual) in enumerate(run_in_parts(check_warned, 2, folder)):
+        assert len(alone) == 1 and len(parts) == (rank == 0)
+        changed = alone[0][alone[0].index("(") : alone[0].index(")")]
+        assert residual > 0 and all("did not converge" in text and changed in text for text in parts)

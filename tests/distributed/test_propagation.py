@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,16 @@ from accord.distributed import cut_part, partition
 from accord.errors import FieldError, OptionError
 from accord.inference import propagate
 from tests.distributed.in_parts import run_in_parts
-from tests.distributed.propagation_cases import contradicted, grid, killed_midway, power_law, random_field, solve_all
+from tests.distributed.propagation_cases import (
+    contradicted,
+    grid,
+    killed_midway,
+    power_law,
+    random_field,
+    refused,
+    repeated,
+    solve_all,
+)
 
 
 def whole(parts, name):
@@ -25,13 +35,9 @@ def check(field, parts, **options):
     torch.testing.assert_close(whole(parts, "node"), one.node, rtol=1e-6, atol=1e-6, check_dtype=True)
     assert {part["sweeps"] for part in parts} == {int(one.sweeps)}
     assert {part["converged"] for part in parts} == {bool(one.converged)}
-    if options.get("semiring") != "max":
-        for part in parts:
-            assert part["log_partition"] == pytest.approx(float(one.log_partition), rel=1e-6)
-    else:
-        labels = whole(parts, "labels")
-        assert torch.equal(labels, one.node.argmax(-1))
-        assert parts[0]["log_partition"] == pytest.approx(float(field.score(labels)), rel=1e-6)
+    for part in parts:  # with "max" the score of labels
+        assert part["log_partition"] == pytest.approx(float(one.log_partition), rel=1e-6)
+    assert torch.equal(whole(parts, "labels"), one.decode())
 
 
 def cases():
@@ -141,3 +147,46 @@ def test_what_one_process_finds_impossible_all_raise(backend):
     assert len(first) == len(second) == 2
     assert all("no state is left" in text for text in first)
     assert all(text.endswith("Relax one of them. (process 0)") for text in second)
+
+
+def test_what_is_wrong_in_one_process_all_refuse(tmp_path):
+    first, second = run_in_parts(refused, 2, tmp_path)
+    wanted = {
+        "field": ("FieldError", "not those of the part"),
+        "options": ("OptionError", "every is 0"),
+        "potentials": ("OptionError", "edge_appearance must lie in"),
+        "folder": ("NotADirectoryError", "Not a directory"),
+        "made apart": None,
+        "made": None,
+        "damaged": ("InputError", "not a checkpoint of Accord"),
+        "not shared": ("InputError", "Give all processes a folder that they share"),
+    }
+    for name, found in wanted.items():
+        if found is None:
+            assert first[name] is second[name] is None
+            continue
+        for kind, text in (first[name], second[name]):
+            assert kind == found[0] and found[1] in text, (name, text)
+        assert "(process 1)" in first[name][1] and "(process 1)" not in second[name][1]
+    for _, text in (first["bad marker"], second["bad marker"]):
+        assert "is damaged" in text and "Delete the folder" in text
+
+
+def test_a_finished_call_can_be_repeated(tmp_path):
+    for found, kind, text in run_in_parts(repeated, 2, tmp_path):
+        some, converged, whole = found
+        assert some[0] == some[1] == some[2] and some[0][:2] == (6, False) and 0 < some[0][2] < torch.inf
+        assert whole[0] == whole[1] == whole[2] and whole[0][0] == 6
+        assert converged[1] == converged[2] and converged[1][:2] == converged[0][:2] and converged[0][1]
+        assert kind == "OptionError" and "of sweep 6, but max_sweeps is 4. Use another folder, or allow 6" in text
+
+
+def test_a_field_is_cut_on_its_device(monkeypatch):
+    from accord.distributed.propagation import _propagate
+
+    made = []
+    monkeypatch.setattr(_propagate, "PairwiseField", lambda *tensors: made.extend(tensors))
+    part = cut_part(torch.tensor([[0, 1], [1, 2]]), torch.tensor([0, 0, 1]), 0, 2)
+    field = SimpleNamespace(node=torch.zeros(3, 2, device="meta"), edge=torch.zeros(2, 2, 2, device="meta"))
+    _propagate.cut_field(field, part)
+    assert [tensor.device.type for tensor in made] == ["meta"] * 3

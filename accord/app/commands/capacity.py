@@ -33,6 +33,7 @@ def capacity(
     from rich.table import Table
 
     from accord.distributed import LargeGraph, Machine, demand, fewest_machines
+    from accord.distributed._capacity import reliability
     from accord.errors import OptionError
 
     graph = LargeGraph(edges=edges, nodes=nodes, states=states, cut=cut)
@@ -41,6 +42,7 @@ def capacity(
     if fewest is None:
         raise OptionError(f"capacity: a million machines of {memory:g} GB do not hold this graph. Give more memory.")
     found = [fewest, *(demand(graph, machine, fewest.machines * more) for more in (2, 4))]
+    messages().print(f"[dim]{reliability(states)}[/]", soft_wrap=True)
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in found], indent=1))
         return

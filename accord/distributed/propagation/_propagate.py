@@ -6,23 +6,21 @@ exchange runs while edges between own nodes are processed. See docs/adr/0025-one
 """
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from functools import cached_property
 from pathlib import Path
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from accord.distributed._part import Part
-from accord.distributed._together import together
+from accord.distributed._together import largest, together, total
+from accord.distributed.decoding import decode_part, on_whole_peeling
 from accord.distributed.propagation._checkpoint import Checkpoints
 from accord.distributed.propagation._native import NativeSweeps, unfit
 from accord.distributed.propagation._plain import PlainSweeps, Sweeps
-from accord.errors import AccordError, FieldError, OptionError, ProcessLostError
+from accord.errors import AccordError, FieldError, OptionError
 from accord.field import PairwiseField
 from accord.inference._beliefs import Beliefs, check_feasible
 from accord.inference._extended import Extended, has_infinity
@@ -36,8 +34,8 @@ from accord.inference.kernels.reference import collect_with_levels
 class PartResult(Beliefs):
     """Beliefs of one part: of own nodes, of ghosts as their owners have them, and of the part's edges.
 
-    Convergence is that of the whole graph; `sweeps` includes those before a restart. `edge` and `log_partition` need an
-    exchange: all processes must ask for them together, at first use.
+    Convergence is that of the whole graph; `sweeps` includes those before a restart. `edge`, `log_partition` and
+    `decode` need an exchange: all processes must ask for them together, at first use.
     """
 
     part: Part = dataclass_field(kw_only=True)
@@ -46,22 +44,29 @@ class PartResult(Beliefs):
     @cached_property
     def _collected(self) -> tuple[Extended, Tensor]:
         sums, levels = collect_with_levels(self.problem, self._flat_messages)
-        with _peers(self.part):
-            for values in (sums.finite, sums.infinities):
-                self.part.halo.exchange(values[0])
+        for values in (sums.finite, sums.infinities):
+            self.part.halo.exchange(values[0])
         return sums, levels
 
     @cached_property
     def log_partition(self) -> Tensor:
         """Of the whole graph [1]: Bethe (or tree-reweighted) log-partition; the score of `decode()` with "max"."""
         found = (self._score() if self.semiring == "max" else self._bethe()).double().cpu().reshape(1)
-        with _peers(self.part):
-            dist.all_reduce(found, group=self.part.halo.group)
-        return found.to(self.node)
+        return total(found, self.part.halo.group).to(self.node)
 
     def decode(self) -> Tensor:
-        """The best state of each node by itself [own + ghosts]: trees and ties are not resolved across processes."""
-        return self.node.argmax(-1)
+        """One joint labelling [own + ghosts], by the steps of `Beliefs.decode`; all processes call it together.
+
+        Where beliefs leave nodes undecided, `Beliefs.decode` searches the whole graph, so its labels can differ.
+
+        Raises:
+            InfeasibleError: the labels hold forbidden states or pairs, which are not repaired.
+        """
+        return self._labels
+
+    @cached_property
+    def _labels(self) -> Tensor:
+        return decode_part(on_whole_peeling(self.field, self.part), self.part, self.node)
 
     def _score(self) -> Tensor:
         labels, own = self.decode(), self.part.num_own
@@ -85,7 +90,8 @@ class PartResult(Beliefs):
 
 def cut_field(field: PairwiseField, part: Part) -> PairwiseField:
     """The field of one part, cut out of a field that is in memory."""
-    return PairwiseField(part.edge_index, field.node[..., part.nodes, :], field.edge[..., part.edges, :, :])
+    edge_index, nodes, edges = (numbers.to(field.node.device) for numbers in (part.edge_index, part.nodes, part.edges))
+    return PairwiseField(edge_index, field.node[..., nodes, :], field.edge[..., edges, :, :])
 
 
 @torch.no_grad()
@@ -118,42 +124,42 @@ def propagate(
         max_sweeps: when to stop; 200 by default.
         tolerance: change of messages at which the graph has converged, as for `accord.inference.propagate`.
         backend: "native" (compiled, CPU), "reference" (plain torch, any device), or "auto".
-        checkpoint: a folder, seen by all processes, where messages are kept. If it holds a checkpoint of this run, the
-            run goes on from there.
+        checkpoint: a folder that all processes share, where messages are kept. If it holds a checkpoint of this run,
+            the run goes on from there.
         every: sweeps between two checkpoints.
 
     Raises:
         ProcessLostError: another process ended, or did not answer within the timeout of the process group.
     """
-    options = PropagationOptions(
-        semiring=semiring,
-        damping=damping,
-        edge_appearance=edge_appearance,
-        max_sweeps=DEFAULT_SWEEPS if max_sweeps is None else max_sweeps,
-        tolerance=tolerance,
-    )
-    _check(part, field, options, every)
-    problem = _prepare(field, options).problem(field, None).detached()
-    saved = None if checkpoint is None else Checkpoints(Path(checkpoint), part, problem, lambda: _meet(part))
-    done, start = (0, None) if saved is None else saved.load()
+    group = part.halo.group
+    with together(group):
+        options = PropagationOptions(
+            semiring=semiring,
+            damping=damping,
+            edge_appearance=edge_appearance,
+            max_sweeps=DEFAULT_SWEEPS if max_sweeps is None else max_sweeps,
+            tolerance=tolerance,
+        )
+        _check(part, field, options, every)
+        problem = _prepare(field, options).problem(field, None).detached()
+        saved = None if checkpoint is None else Checkpoints(Path(checkpoint), part, problem)
+    done, residual, start = (0, torch.inf, None) if saved is None else saved.load(problem.max_sweeps)
     if start is not None:
         problem = replace(problem, start=start.to(problem.node)[None])
-    counted = _largest(part, float(has_infinity(problem.node) or has_infinity(problem.edge))) > 0
-    with together(part.halo.group):
+    counted = largest(float(has_infinity(problem.node) or has_infinity(problem.edge)), group) > 0
+    with together(group):
         name, engine = _choose(backend, part, problem, counted)
-    halo, residual, converged = part.halo, torch.inf, False
     tolerance = torch.tensor(problem.tolerance, dtype=problem.node.dtype).item()  # kernels compare in this precision
-    while done < problem.max_sweeps and not converged:
-        exact = done + 1 == problem.max_sweeps
-        residual = _sweep(part, engine, exact)
+    while done < problem.max_sweeps and not (0 < tolerance and residual <= tolerance):
+        keep = saved is not None and (done + 1) % every == 0
+        residual = _sweep(part, engine, exact=keep or done + 1 == problem.max_sweeps)
         done += 1
-        converged = 0 < tolerance and residual <= tolerance
-        if saved is not None and done % every == 0:
-            saved.save(done, engine.messages())
+        if saved is not None and keep:
+            saved.save(done, residual, engine.messages())
     totals, width = engine.totals(), problem.node.shape[-1] * (2 if counted else 1)
     engine.end()  # before there is room for messages, which take about as much
-    _fill_ghosts(part, totals)
-    with together(part.halo.group):
+    part.halo.exchange(totals)
+    with together(group):
         check_feasible(totals[: part.num_own])
     return PartResult(
         field=field,
@@ -166,7 +172,7 @@ def propagate(
         problem=replace(problem, start=None),
         totals=totals[None],
         part=part,
-        bytes_sent=halo.rows_sent * width * problem.node.element_size(),
+        bytes_sent=part.halo.rows_sent * width * problem.node.element_size(),
     )
 
 
@@ -200,63 +206,21 @@ def _choose(backend: str, part: Part, problem: Problem, counted: bool) -> tuple[
 
 def _sweep(part: Part, engine: Sweeps, exact: bool) -> float:
     """The largest change of any message. What one process finds impossible is raised by all: they would wait for it."""
-    arriving, moved, failure = _post(part, engine), torch.inf, None
+    parcels = [engine.border(rows) for rows in part.halo.send]
+    arriving, moved, failure = part.halo.post(parcels), torch.inf, None
     try:
         engine.inner(exact)
     except AccordError as error:
         failure = error
-    ghosts = _wait(part, arriving)
+    ghosts = arriving()
     if failure is None:
         try:
             moved = engine.outer(ghosts, exact)
         except AccordError as error:
             failure = error
-    moved = _largest(part, moved)
+    moved = largest(moved, part.halo.group)
     if moved == torch.inf:  # of a failure, or of a message that became infinite
         with together(part.halo.group):
             if failure is not None:
                 raise failure
     return moved
-
-
-# What is sent to other processes, and received from them
-
-
-@contextmanager
-def _peers(part: Part) -> Iterator[None]:
-    """Turn the errors of a connection into one that says what to do."""
-    try:
-        yield
-    except RuntimeError as error:
-        raise ProcessLostError(
-            f"propagate: process {part.rank} of {part.ranks} lost another one: {str(error).splitlines()[0]}. Start all "
-            "processes again; with a checkpoint folder they go on where all of them were."
-        ) from error
-
-
-def _post(part: Part, engine: Sweeps) -> Callable[[], Tensor]:
-    parcels = [engine.border(rows) for rows in part.halo.send]
-    with _peers(part):
-        return part.halo.post(parcels)
-
-
-def _wait(part: Part, arriving: Callable[[], Tensor]) -> Tensor:
-    with _peers(part):
-        return arriving()
-
-
-def _fill_ghosts(part: Part, totals: Tensor) -> None:
-    with _peers(part):
-        part.halo.exchange(totals)
-
-
-def _largest(part: Part, value: float) -> float:
-    """The largest value of all processes."""
-    found = torch.tensor([value], dtype=torch.float64)
-    with _peers(part):
-        dist.all_reduce(found, dist.ReduceOp.MAX, group=part.halo.group)
-    return float(found)
-
-
-def _meet(part: Part) -> None:
-    _largest(part, 0.0)

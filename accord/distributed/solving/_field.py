@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -10,11 +9,9 @@ from torch import Tensor
 
 from accord.distributed._part import Part
 from accord.distributed._together import total
+from accord.distributed.decoding import PartStructure, decode_part
 from accord.distributed.propagation import propagate
-from accord.distributed.solving._decoding import decode_part
-from accord.distributed.solving._peeling import PartPeeling, peel_part
 from accord.field import PairwiseField
-from accord.field._structure import Structure
 from accord.inference import Propagation
 from accord.inference._options import DEFAULT_SWEEPS
 
@@ -34,12 +31,8 @@ class PartBeliefs:
         return decode_part(self.field, self.part, self.node)
 
 
-class PartStructure(Structure):
-    """Own nodes, ghosts and their edges, with what follows from the whole graph."""
-
-    def __init__(self, own: Structure, part: Part) -> None:
-        super().__init__(own.edge_index, own.graph, own.num_graphs, own.num_nodes)
-        self.part = part
+class SolvedTogether(PartStructure):
+    """The structure of a field that all processes solve together."""
 
     def solver(self, field: PairwiseField, **options: Any) -> PartBeliefs:
         """Solve such a field; a field without interactions needs no messages."""
@@ -59,20 +52,6 @@ class PartStructure(Structure):
         )
         return PartBeliefs(field, self.part, node, converged, residual)
 
-    @cached_property
-    def peeling(self) -> PartPeeling:
-        """The peeling of the whole graph, as this part sees it; all processes call it together."""
-        return peel_part(self.part, self.edge_index.device)
-
-    @cached_property
-    def paths(self) -> None:
-        """None: a path is solved like any other graph."""
-
-    @cached_property
-    def forest_sweeps(self) -> int:
-        """Sweeps after which no message of a forest changes; 0 if the whole graph has loops."""
-        return 2 * len(self.peeling.rounds) + 2 if self.peeling.is_forest else 0
-
 
 def on_part(field: PairwiseField, part: Part) -> PairwiseField:
     """The field as a part of that of the whole graph: `accord.inference.propagate` solves it with all other processes.
@@ -83,7 +62,7 @@ def on_part(field: PairwiseField, part: Part) -> PairwiseField:
         part: the part.
     """
     shared = field.with_potentials()
-    shared.__dict__["structure"] = PartStructure(field.structure, part)
+    shared.__dict__["structure"] = SolvedTogether(field.structure, part)
     return shared
 
 

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from accord.distributed._partition import hash_part
-from accord.distributed._together import Group, place
+from accord.distributed._together import Group, peers, place, stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,20 +34,25 @@ class Route:
     def _exchange(self, rows: Tensor, sent: list[int], received: list[int]) -> Tensor:
         if len(sent) == 1:
             return rows
-        out = rows.new_empty(sum(received), *rows.shape[1:])
         if not rows.shape[1:].numel():  # a table without such columns
-            return out
-        dist.all_to_all_single(out, rows.contiguous(), received, sent, group=self.group)
-        return out
+            return rows.new_empty(sum(received), *rows.shape[1:])
+        leaving = stage(rows, self.group).contiguous()
+        out = leaving.new_empty(sum(received), *rows.shape[1:])
+        with peers(self.group):
+            dist.all_to_all_single(out, leaving, received, sent, group=self.group)
+        return out.to(rows.device)
 
 
 def route(receiver: Tensor, group: Group = None) -> Route:
     """A route for rows whose receivers are known [rows]."""
     ranks = place(group)[1]
     sent = torch.bincount(receiver, minlength=ranks)
-    received = sent.clone()
+    received = sent
     if ranks > 1:
-        dist.all_to_all_single(received, sent, group=group)
+        leaving = stage(sent, group)
+        received = torch.empty_like(leaving)
+        with peers(group):
+            dist.all_to_all_single(received, leaving, group=group)
     return Route(receiver.argsort(stable=True), sent.tolist(), received.tolist(), group)
 
 

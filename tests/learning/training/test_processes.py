@@ -8,7 +8,10 @@ import torch
 from learning.process_cases import CASES, EPOCHS, train, train_together
 from torch.testing import assert_close
 
+from accord.errors import OptionError
+from accord.learning import TrainingOptions
 from accord.learning.training import read_checkpoint
+from accord.learning.training.processes import _group
 from accord.methods import METHODS
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
@@ -88,3 +91,16 @@ def test_a_run_of_two_processes_goes_on_with_another_number(interrupted, tmp_pat
             one, many = read_checkpoint(expected / stage), read_checkpoint(here / stage)
             assert one.values["epoch"] == many.values["epoch"] == EPOCHS
             same_numbers(one.tensors, many.tensors)
+
+
+@pytest.mark.parametrize("accelerator", ["auto", "cuda"])
+def test_more_processes_than_gpus_are_refused(monkeypatch, accelerator):
+    for name, value in {"RANK": 0, "LOCAL_RANK": 0, "WORLD_SIZE": 2, "MASTER_ADDR": "::1", "MASTER_PORT": 1}.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(OptionError, match=r"torch finds 1 on this one. Give --devices 1, or --accelerator cpu"):
+        _group.make_fabric(TrainingOptions(devices=2, accelerator=accelerator))
+    _group._check_gpus(TrainingOptions(devices=2, accelerator="cpu"))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    _group._check_gpus(TrainingOptions(devices=2, accelerator=accelerator))

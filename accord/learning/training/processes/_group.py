@@ -90,11 +90,13 @@ def make_fabric(options: TrainingOptions) -> Fabric:
     """Device, precision and processes of a training; several processes are connected here.
 
     Raises:
-        OptionError: several processes are wanted and no launcher has started them, or as many as are wanted.
+        OptionError: several processes are wanted and no launcher has started them, or as many as are wanted; or the
+            machine has fewer GPUs.
     """
     several = options.processes > 1
     if several:
         _check_launcher(options)
+        _check_gpus(options)
     fabric = Fabric(
         accelerator=options.accelerator,
         strategy="ddp" if several else "auto",
@@ -159,4 +161,17 @@ def _check_launcher(options: TrainingOptions) -> None:
         raise OptionError(
             f"TrainingOptions: {asked} needs {wanted} processes, but {found} were started. Give as many devices as "
             "torchrun's --nproc-per-node, and as many nodes as its --nnodes."
+        )
+
+
+def _check_gpus(options: TrainingOptions) -> None:
+    """Each process takes a GPU of its own where there are any, unless it is to use the CPU."""
+    if options.accelerator == "cpu" or not torch.cuda.is_available():
+        return
+    found = torch.cuda.device_count()
+    if found < options.devices:
+        raise OptionError(
+            f"TrainingOptions: devices={options.devices} needs as many GPUs on each machine, but torch finds {found} "
+            f"on this one. Give --devices {found}, or --accelerator cpu (in Python, devices={found} or "
+            "accelerator='cpu')."
         )

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from accord.distributed._part import Part
 from accord.distributed._together import total
-from accord.distributed.solving._peeling import to_nodes_first
+from accord.distributed.decoding._peeling import to_nodes_first
 from accord.errors import InfeasibleError
 from accord.field import PairwiseField
 from accord.inference._decoding import _leaf_tables

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from accord._launched import RANKS
+from accord._launched import launched_rank
 from accord.errors import InputError
 
 FINGERPRINT_DIGITS = 16  # 64 bits: two different contents share one by chance once in 10^19
@@ -167,7 +167,7 @@ def locked(folder: Path) -> Iterator[None]:
     The system releases the lock when the process ends, however it ends. A thread may lock a folder twice. Of several
     processes that a launcher started for one job, only the first makes the folder and takes the lock.
     """
-    if any(os.environ.get(name, "0") != "0" for name in RANKS):
+    if launched_rank():
         yield
         return
     folder.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,6 @@ import os
 
 NEEDED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torchrun sets in each process
 LOCAL_COUNT = "LOCAL_WORLD_SIZE"  # processes of this machine
-RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID")  # set by launchers of several processes for one job
 
 
 def launched_processes() -> int | None:

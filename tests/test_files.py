@@ -128,9 +128,37 @@ def test_a_thread_may_lock_a_folder_twice(tmp_path):
     subprocess.run([sys.executable, "-c", f"{HOLD}    pass", tmp_path / "new"], check=True)
 
 
+def launched(monkeypatch, **numbers):
+    """Let the environment be that of one of four processes of a launcher."""
+    shared = {"LOCAL_RANK": 0, "WORLD_SIZE": 4, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500}
+    for name, value in (shared | numbers).items():
+        monkeypatch.setenv(name, str(value))
+
+
 def test_further_processes_of_one_job_share_the_lock(tmp_path, holder, monkeypatch):
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    with locked(tmp_path):
+    launched(monkeypatch, RANK=1, LOCAL_RANK=0)
+    with locked(tmp_path), locked(tmp_path / "new"):
+        pass
+    assert not (tmp_path / "new").exists()  # the first process makes it
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [{"SLURM_PROCID": 1, "RANK": 0}, {"LOCAL_RANK": 3, "NODE_RANK": 1, "RANK": 0}],
+    ids=["task 1 of SLURM", "third process of the second machine"],
+)
+def test_the_rank_alone_says_which_process_is_the_first(tmp_path, monkeypatch, numbers):
+    launched(monkeypatch, **numbers)
+    with locked(tmp_path / "new"):
+        assert (tmp_path / "new" / LOCK_FILE).exists()
+
+
+@pytest.mark.parametrize("name", ["RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID"])
+def test_without_a_launcher_every_process_takes_the_lock(tmp_path, holder, monkeypatch, name):
+    monkeypatch.setenv(name, "1")  # such as a task of srun, which is a job of its own
+    with locked(tmp_path / "new"):
+        assert (tmp_path / "new" / LOCK_FILE).exists()
+    with pytest.raises(InputError, match="is in use"), locked(tmp_path):
         pass
 
 

@@ -15,7 +15,7 @@ from accord.app.commands.data import ColumnsOption, MappingOption, data_app
 from accord.app.commands.predict_command import predict
 from accord.app.commands.reproduce_command import reproduce
 from accord.app.commands.solve import solve
-from accord.app.console import Commands, messages, output
+from accord.app.console import Commands, counted, messages, output
 from accord.app.server.options import serve
 
 HELP = (
@@ -316,7 +316,7 @@ def evaluate(
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)  # before the work, so that a bad path is refused early
     scores, titles, count = evaluate_run(open_model(run), data, split, find_tables(Path(data), mapping, columns))
-    output().print(score_table(scores, f"{Path(data).name}: {count} graph{'s' if count != 1 else ''}", titles))
+    output().print(score_table(scores, f"{Path(data).name}: {counted(count, 'graph')}", titles))
     if out is not None:
         write_json(out, scores)
 

@@ -72,6 +72,11 @@ def messages() -> Console:
     return Console(stderr=True, highlight=False)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things in words, such as "1 block" or "2 blocks"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 class Commands(TyperGroup):
     """Shows Accord's own errors as one line with exit code 2; any other exception is a bug and keeps its traceback."""
 

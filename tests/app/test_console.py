@@ -3,7 +3,7 @@ import warnings
 import pytest
 from command_line import call
 
-from accord.app.console import describe_os_error, in_command_line_words, show_warning
+from accord.app.console import counted, describe_os_error, in_command_line_words, show_warning
 from accord.errors import DivergenceWarning, GraphError, OptionError
 
 
@@ -25,6 +25,10 @@ from accord.errors import DivergenceWarning, GraphError, OptionError
 )
 def test_errors_use_the_names_of_the_command_line(python, command_line):
     assert in_command_line_words(OptionError(python)) == command_line
+
+
+def test_one_thing_is_not_several():
+    assert [counted(number, "block") for number in (0, 1, 2)] == ["0 blocks", "1 block", "2 blocks"]
 
 
 def test_system_errors_name_the_file():

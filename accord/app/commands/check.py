@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from accord.app.console import counted
 from accord.datasets import Findings, FolderCheck, GraphStatistics, TableMapping, check_folder, describe_graphs
 
 MOST_PROBLEMS = 50  # printed
@@ -37,7 +38,7 @@ def check_data(path: Path, mapping: TableMapping | None, console: Console) -> bo
     if not count:
         console.print("[green]No problems found.[/]")
         return True
-    console.print(f"[red]{count} problem{'s' if count > 1 else ''}:[/]")
+    console.print(f"[red]{counted(count, 'problem')}:[/]")
     for problem in check.findings.problems[:MOST_PROBLEMS]:
         console.print(f"- {problem}", markup=False, soft_wrap=True)
     if count > MOST_PROBLEMS:

@@ -7,7 +7,7 @@ import typer
 
 from accord.app import options
 from accord.app.commands.data import ColumnsOption, MappingOption
-from accord.app.console import messages
+from accord.app.console import counted, messages
 from accord.errors import OptionError
 
 
@@ -93,8 +93,10 @@ def predict(
         size = BLOCK_GRAPHS if block_graphs is None else block_graphs
         with open_engine(engine, workers, address, gpus_per_worker) as where:
             done = predict_blocks(model, graph, out, where, wanted, size, tables, messages())
-        before = f"; {done.before} blocks were there before" if done.before else ""
-        said = f"{done.graphs} graphs, {done.rows} rows in {done.blocks} blocks written to {out}{before}"
+        were = "was" if done.before == 1 else "were"
+        before = f"; {counted(done.before, 'block')} {were} there before" if done.before else ""
+        wrote = f"{counted(done.graphs, 'graph')}, {counted(done.rows, 'row')} in {counted(done.blocks, 'block')}"
+        said = f"{wrote} written to {out}{before}"
         messages().print(said, soft_wrap=True, markup=False)
         return
     if any(option is not None for option in (workers, address, gpus_per_worker, block_graphs)):
@@ -107,6 +109,6 @@ def predict(
         typer.echo(to_csv(found), nl=False)
     else:
         write_columns(found, out)
-        messages().print(f"{len(found['node'])} rows written to {out}", soft_wrap=True, markup=False)
+        messages().print(f"{counted(len(found['node']), 'row')} written to {out}", soft_wrap=True, markup=False)
     for note in notes:
         messages().print(note, soft_wrap=True, markup=False)

@@ -17,8 +17,10 @@ from accord.distributed.tables._routing import deliver, open_directory, route
 from accord.errors import GraphError
 from accord.graphs._topology import first_columns
 
-ID, LABEL, SOURCE, TARGET = "id", "label", "source", "target"
-OWNERS = ("part", "owner")  # columns that say where a node belongs
+ID, LABEL, PART = "id", "label", "part"  # of nodes; the last says where a node belongs
+SOURCE, TARGET = "source", "target"
+WHOLE_OF_NODES = {ID: None, LABEL: -1, PART: None}  # columns of whole numbers, and what a missing one is read as
+WHOLE_OF_EDGES = {SOURCE: None, TARGET: None}
 NODE_FOLDER, EDGE_FOLDER = "nodes", "edges"
 
 
@@ -26,13 +28,14 @@ def read_parts(folder: str | Path, columns: Collection[str] | None = None, group
     """Read this process's part of a graph in a folder with nodes/*.parquet and edges/*.parquet.
 
     Nodes have a column `id` (any whole numbers, each once) and feature columns, numbers or lists of numbers; `label`
-    (a state, -1 if missing; text is left out) and `part` are optional. Edges have `source` and `target`, ids of nodes,
-    and optionally columns of numbers. Directions, repeats and self-loops are treated as `accord.graphs.topology` does:
-    the rows of all files, in the order of their names, count as one edge index.
+    (a state, -1 or nothing if missing; text is left out) and `part` are optional. Edges have `source` and `target`, ids
+    of nodes, and optionally columns of numbers. Whole numbers may be stored as floats that hold them exactly.
+    Directions, repeats and self-loops are treated as `accord.graphs.topology` does: the rows of all files, in the order
+    of their names, count as one edge index.
 
-    A node belongs to the process that its `part` (or `owner`) column names, or else to one by the hash of its id. With
-    more or fewer parts than processes, parts are divided evenly. All processes call this together; each reads about an
-    equal share of the row groups, and holds them only until they are sent.
+    A node belongs to the process that its `part` column names, or else to one by the hash of its id. With more or fewer
+    parts than processes, parts are divided evenly. All processes call this together; each reads about an equal share of
+    the row groups, and holds them only until they are sent.
 
     Args:
         folder: the folder.
@@ -44,7 +47,7 @@ def read_parts(folder: str | Path, columns: Collection[str] | None = None, group
     with together(group):
         nodes, edges = (open_table(Path(folder) / name, ranks) for name in (NODE_FOLDER, EDGE_FOLDER))
         own, features = _read_nodes(nodes, columns, rank)
-    ids, owner = own.columns[ID].long(), _owners(own, ranks, group)
+    ids, owner = own.columns[ID], _owners(own, ranks, group)
     directory = open_directory(ids, torch.stack([own.number, owner], 1), group)
     with together(group):
         twice = directory.repeated()
@@ -52,7 +55,7 @@ def read_parts(folder: str | Path, columns: Collection[str] | None = None, group
             raise GraphError(f"{nodes.folder}: the id {twice} occurs twice. Give every node an id of its own.")
         values = _features(own, features, nodes)
     x, names = _agree(*values, nodes, group)
-    y = own.columns[LABEL].long() if LABEL in own.columns else torch.empty(len(ids), 0, dtype=torch.long)
+    y = own.columns[LABEL] if LABEL in own.columns else torch.empty(len(ids), 0, dtype=torch.long)
     number, ids, x, y = deliver([own.number, ids, x, y], owner, group)
     order = number.argsort()
     number, ids, x, y = (values[order] for values in (number, ids, x, y))
@@ -60,7 +63,7 @@ def read_parts(folder: str | Path, columns: Collection[str] | None = None, group
         rows, attributes = _read_edges(edges, columns, rank)
         values = _features(rows, attributes, edges)
     attr, edge_names = _agree(*values, edges, group)
-    given = torch.stack([rows.columns[name].long() for name in (SOURCE, TARGET)], 1)
+    given = torch.stack([rows.columns[name] for name in (SOURCE, TARGET)], 1)
     facts = directory.find(given.flatten()).view(-1, 2, 2)  # [columns, ends, (number, owner)]
     with together(group):
         unknown = (facts[..., 0] < 0).nonzero()
@@ -89,31 +92,40 @@ def read_parts(folder: str | Path, columns: Collection[str] | None = None, group
     )
 
 
+def is_node_feature(name: str) -> bool:
+    """Whether a column of that name in a table of nodes is a feature."""
+    return is_feature_column(name) and name != PART
+
+
+def is_edge_column(name: str) -> bool:
+    """Whether a column of that name in a table of edges is one of numbers about the edge."""
+    return name not in (SOURCE, TARGET)
+
+
 def _read_nodes(table: PartTable, columns: Collection[str] | None, rank: int) -> tuple[Rows, list[str]]:
-    features = [name for name in table.names if is_feature_column(name) and name not in OWNERS]
-    features = table.chosen(features, columns)
+    features = table.chosen([name for name in table.names if is_node_feature(name)], columns)
     if not features:
         raise GraphError(f"{table.folder}: has no feature columns besides {', '.join(table.names)}. Add at least one.")
     # Labels that are text are left out: prediction does not need them.
-    others = [name for name in (LABEL, *OWNERS) if name in table.whole]
-    return table.read([ID, *others, *features], rank), features
+    others = [LABEL] if LABEL in table.numbers else []
+    others += [PART] if PART in table.names else []
+    return table.read([ID, *others, *features], rank, WHOLE_OF_NODES), features
 
 
 def _read_edges(table: PartTable, columns: Collection[str] | None, rank: int) -> tuple[Rows, list[str]]:
-    attributes = table.chosen([name for name in table.names if name not in (SOURCE, TARGET)], columns)
-    return table.read([SOURCE, TARGET, *attributes], rank), attributes
+    attributes = table.chosen([name for name in table.names if is_edge_column(name)], columns)
+    return table.read([SOURCE, TARGET, *attributes], rank, WHOLE_OF_EDGES), attributes
 
 
 def _owners(rows: Rows, ranks: int, group: Group) -> Tensor:
     """The process of each node [rows]."""
-    named = next((name for name in OWNERS if name in rows.columns), None)
-    if named is None:
-        return hash_part(rows.columns[ID].long(), ranks)
-    parts = rows.columns[named].long()
+    if PART not in rows.columns:
+        return hash_part(rows.columns[ID], ranks)
+    parts = rows.columns[PART]
     lowest = int(parts.min()) if len(parts) else 0
     with together(group):
         if lowest < 0:
-            raise GraphError(f"column {named!r} holds {lowest}. Number parts from 0.")
+            raise GraphError(f"column {PART!r} holds {lowest}. Number parts from 0.")
     count = max(gather(int(parts.max()) + 1 if len(parts) else 1, group))
     owner: Tensor = parts * ranks // count
     return owner
@@ -122,7 +134,7 @@ def _owners(rows: Rows, ranks: int, group: Group) -> Tensor:
 def _features(rows: Rows, names: list[str], table: PartTable) -> tuple[Tensor, list[str]]:
     """Columns as one matrix [rows, features], and its names: those of a column of lists are numbered."""
     parts = [values[:, None] if values.dim() == 1 else values for values in (rows.columns[name] for name in names)]
-    x = torch.cat([part.float() for part in parts], 1) if parts else torch.empty(len(rows.number), 0)
+    x = torch.cat(parts, 1) if parts else torch.empty(len(rows.number), 0)
     bad = (~x.isfinite()).any(1).nonzero()
     if len(bad):
         raise GraphError(

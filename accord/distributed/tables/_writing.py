@@ -1,5 +1,6 @@
 """Writing a graph as a folder of Parquet files, for `read_parts`."""
 
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,17 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord._files import replacing
-from accord.distributed.tables._reading import EDGE_FOLDER, ID, LABEL, NODE_FOLDER, OWNERS, SOURCE, TARGET
+from accord.distributed.tables._reading import (
+    EDGE_FOLDER,
+    ID,
+    LABEL,
+    NODE_FOLDER,
+    PART,
+    SOURCE,
+    TARGET,
+    is_edge_column,
+    is_node_feature,
+)
 from accord.errors import GraphError, OptionError
 from accord.graphs import EDGES, NODES, graph_topology
 
@@ -22,7 +33,8 @@ def write_parts(data: Data, folder: str | Path, files: int = 4, part: Tensor | N
 
     Args:
         data: with `x` and `edge_index`; `y` [nodes], `edge_attr`, `node_id` (the ids, otherwise numbers from 0) and
-            names of columns are written if present. Features without names become one column `x` of lists.
+            names of columns are written if present. Features without names become one column `x` of lists. Names must
+            differ, and not be those of other columns, such as `id`, `label` and `part`, or `source` and `target`.
         folder: where to write; must not hold a graph yet.
         files: how many files of each kind.
         part: [nodes], the part of each node, such as `partition` returns; None leaves that to the reader.
@@ -41,20 +53,28 @@ def write_parts(data: Data, folder: str | Path, files: int = 4, part: Tensor | N
     ids = data.node_id if "node_id" in data else torch.arange(count)
     nodes = {ID: _numpy(ids)} | ({} if data.y is None else {LABEL: _numpy(data.y)})
     if part is not None:
-        nodes[OWNERS[0]] = _numpy(part)
-    nodes |= _columns(data.x, data.get(NODES.names), "x")
+        nodes[PART] = _numpy(part)
+    nodes |= _columns(data.x, data.get(NODES.names), "x", is_node_feature)
     ends = torch.empty(2, 0, dtype=torch.long) if data.edge_index is None else data.edge_index
     edges = dict(zip((SOURCE, TARGET), map(_numpy, ids[ends]), strict=True))
     if data.edge_attr is not None:
         attr = data.edge_attr
-        edges |= _columns(attr[:, None] if attr.dim() == 1 else attr, data.get(EDGES.names), "attr")
+        edges |= _columns(attr[:, None] if attr.dim() == 1 else attr, data.get(EDGES.names), "attr", is_edge_column)
     for name, columns in ((NODE_FOLDER, nodes), (EDGE_FOLDER, edges)):
         _write(columns, path / name, files)
 
 
-def _columns(values: Tensor, names: list[str] | None, name: str) -> dict[str, np.ndarray]:
+def _columns(
+    values: Tensor, names: Sequence[str] | None, name: str, is_free: Callable[[str], bool]
+) -> dict[str, np.ndarray]:
     if names is None:
         return {name: _numpy(values)}
+    taken = next((one for one in names if not is_free(one)), None)
+    if taken is not None:
+        raise GraphError(f"write_parts: the feature name {taken!r} is the name of another column. Rename the feature.")
+    twice = next((one for place, one in enumerate(names) if one in names[:place]), None)
+    if twice is not None:
+        raise GraphError(f"write_parts: two features have the name {twice!r}. Rename one of them.")
     return dict(zip(names, _numpy(values.t()), strict=True))
 
 

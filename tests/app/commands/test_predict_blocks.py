@@ -139,6 +139,41 @@ def test_the_command_writes_blocks_and_goes_on(trained, data_folder, tmp_path, r
     assert {row["label"] for row in rows(out)} <= set(NAMES)
 
 
+@pytest.fixture
+def tables(tmp_path):
+    """Two graphs as tables, with a second column that could be the id of nodes."""
+    source = tmp_path / "graphs"
+    for name in ("g0", "g1"):
+        (source / name).mkdir(parents=True)
+        (source / name / "nodes.csv").write_text("id,key,x0,x1,x2\n0,1,1,0,0\n1,2,0,1,0\n2,0,0,0,1\n")
+        (source / name / "edges.csv").write_text("source,target\n0,1\n")
+    return source
+
+
+def test_results_of_different_mappings_are_not_mixed(trained, tables, tmp_path):
+    out, mapping = tmp_path / "labels", tmp_path / "other.toml"
+    asked = ("predict", trained, tables, "--engine", "local", "--out", out)
+    first = call(*asked)
+    assert first.exit_code == 0, first.output
+    mapping.write_text('[nodes]\nid = "key"\nignore = ["id"]\n')
+    for other in (("--mapping", mapping), ("--map", "nodes.id=key")):
+        assert "another job (mapping differ)" in refused(*asked, *other)
+    (tables / "accord.toml").write_bytes(mapping.read_bytes())
+    assert "another job (mapping differ)" in refused(*asked)
+    (tables / "accord.toml").unlink()
+    assert "2 graphs, 6 rows in 1 block written" in call(*asked[:-1], tmp_path / "mapped", "--mapping", mapping).stderr
+    mapping.rename(tmp_path / "moved.toml")  # what it says counts, not where it is
+    again = call(*asked[:-1], tmp_path / "mapped", "--mapping", tmp_path / "moved.toml")
+    assert again.exit_code == 0 and "1 block was there before" in again.stderr
+
+
+def test_a_damaged_note_of_the_job_is_refused(trained, tables, tmp_path):
+    out = tmp_path / "labels"
+    call("predict", trained, tables, "--engine", "local", "--out", out)
+    (out / "_job.json").write_text("{")
+    assert "_job.json: is damaged" in refused("predict", trained, tables, "--engine", "local", "--out", out)
+
+
 def test_jobs_that_do_not_fit_are_refused(trained, data_folder, tmp_path):
     source, out = data_folder / "test", tmp_path / "labels"
     assert "Give one with --out" in refused("predict", trained, source, "--engine", "local")

@@ -10,6 +10,7 @@ from command_line import call
 from distributed.in_parts import run_in_parts
 from distributed.model_cases import SOMETIMES, fit, labelled
 
+from accord.datasets import write_graph
 from accord.distributed import write_parts
 
 
@@ -66,6 +67,22 @@ def test_processes_of_a_launcher(case, tmp_path):
     torch.testing.assert_close(shown, model.predict_proba(data), rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+def test_one_process_of_a_launcher_is_a_process_without_one(case, tmp_path, monkeypatch, parts):
+    # Some platforms set these variables for every command.
+    alone = {"RANK": 0, "LOCAL_RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500}
+    for name, value in alone.items():
+        monkeypatch.setenv(name, str(value))
+    folder, model, data = case
+    write_graph(data, folder / f"plain{parts}.npz")
+    plain = call("predict", folder / "spn", folder / f"plain{parts}.npz")
+    assert plain.exit_code == 0 and plain.stdout.startswith("node,label"), plain.output
+    said = call("predict", folder / "spn", folder / "graph", "--parts", parts, "--out", tmp_path / "out")
+    assert said.exit_code == 0, said.output
+    assert ("150 rows in 1 part written" if parts == 1 else "150 rows in 2 parts written") in said.stderr
+    assert read(tmp_path / "out", data)["label"] == names(model.predict(data))
+
+
 def test_labels_are_left_out_as_asked(case, tmp_path):
     folder, model, data = case
     out, precision = tmp_path / "out", SOMETIMES["spn"]
@@ -90,6 +107,22 @@ def test_what_does_not_go_together_is_refused(case, tmp_path, monkeypatch, optio
     (tmp_path / "other").touch()
     said = call("predict", case[0] / "spn", case[0] / "graph", *options)
     assert said.exit_code == 2 and message in said.stderr
+
+
+@pytest.mark.parametrize("text", ["{", "[]", ""])
+def test_a_damaged_note_of_the_job_is_refused(case, tmp_path, text):
+    (tmp_path / "_job.json").write_text(text)
+    (tmp_path / "part-00000.parquet").touch()
+    said = call("predict", case[0] / "spn", case[0] / "graph", "--parts", "2", "--out", tmp_path)
+    assert said.exit_code == 2 and "_job.json: is damaged" in said.stderr, said.output
+
+
+def test_a_folder_without_results_is_free_for_another_job(case, tmp_path):
+    arguments = ["predict", case[0] / "spn", case[0] / "graph", "--out", tmp_path / "out", "--parts"]
+    call(*arguments, 1)
+    (tmp_path / "out" / "part-00000.parquet").unlink()  # such as after a process that found too little memory
+    said = call(*arguments, 2)
+    assert said.exit_code == 0 and "150 rows in 2 parts" in said.stderr
 
 
 def test_a_missing_folder_is_refused_before_anything_is_written(case, tmp_path):

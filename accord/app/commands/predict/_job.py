@@ -15,16 +15,17 @@ from typing import Any
 
 from rich.console import Console
 
-from accord._files import check_seal, file_checksum, fingerprint, locked, remove_leftovers, sealed, write_json
+from accord._files import fingerprint, locked
+from accord.app.commands.predict._identity import check_job, mapping_identity, model_identity
 from accord.app.commands.predict._labels import Wanted, label_graphs
 from accord.app.commands.predict._tables import write_block
-from accord.app.runs import MODEL_CONFIG_FILE, MODEL_FILE, Run
-from accord.datasets import GraphBlock, TableMapping, graph_blocks, read_block
+from accord.app.console import counted
+from accord.app.runs import Run
+from accord.datasets import GraphBlock, TableMapping, find_mapping, graph_blocks, read_block
 from accord.distributed.engines import Engine
-from accord.errors import InputError, OptionError, WorkerError
+from accord.errors import OptionError, WorkerError
 from accord.estimator import NodeClassifier
 
-JOB_FILE = "_job.json"  # readers of Parquet folders leave out names that begin with an underscore
 SUFFIX = ".parquet"
 BLOCK_GRAPHS = 1000
 SHOWN_EVERY = 2.0  # seconds between lines of progress
@@ -61,32 +62,32 @@ def predict_blocks(
         engine: where blocks are labelled.
         wanted: what is asked about every graph.
         size: graphs of a block.
-        mapping: which tables and columns hold what.
+        mapping: which tables and columns hold what; None looks for a mapping file.
         console: shows progress; None for none.
     """
     if out.is_file() or out.suffix:
         raise OptionError(f"--out {out}: an engine writes a folder of Parquet files. Give the name of a folder.")
+    mapping = mapping or find_mapping(path)
     blocks, began = graph_blocks(path, size, mapping), time.perf_counter()
     if wanted.given.known is not None and not wanted.given.reads_labels:
         raise OptionError("--known FILE is for single tables. With an engine, graphs may carry known labels (labels).")
     with locked(out):
-        remove_leftovers(out)
-        _check_job(out, _identity(run, blocks, wanted, size))
+        check_job(out, _identity(run, blocks, wanted, size, mapping))
         todo = [block for block in blocks if not _file(out, block).exists()]
         prepare = partial(_prepare, run.path.resolve(), out.resolve(), wanted, mapping, engine.has_gpus)
         graphs = rows = finished = 0
         shown = time.perf_counter()
-        for block, counted in engine.map_prepared(prepare, todo):
+        for block, sizes in engine.map_prepared(prepare, todo):
             if not _file(out, block).exists():
                 raise WorkerError(
                     f"{out}: block {block.name} was labelled, but its file is not here. Put the folder where all "
                     "machines of the cluster find it under the same path."
                 )
-            graphs, rows, finished = graphs + counted[0], rows + counted[1], finished + 1
+            graphs, rows, finished = graphs + sizes[0], rows + sizes[1], finished + 1
             if console is not None and (time.perf_counter() - shown > SHOWN_EVERY or finished == len(todo)):
                 shown = time.perf_counter()
-                done, each = len(blocks) - len(todo) + finished, graphs / (shown - began)
-                console.print(f"{done} of {len(blocks)} blocks, {each:,.0f} graphs a second", highlight=False)
+                done, rate = len(blocks) - len(todo) + finished, f"{graphs / (shown - began):,.0f} graphs a second"
+                console.print(f"{done} of {counted(len(blocks), 'block')}, {rate}", highlight=False)
     return JobSummary(finished, graphs, rows, len(blocks) - len(todo), time.perf_counter() - began)
 
 
@@ -118,12 +119,15 @@ def _file(out: Path, block: GraphBlock) -> Path:
     return out / f"{block.name}{SUFFIX}"
 
 
-def _identity(run: Run, blocks: list[GraphBlock], wanted: Wanted, size: int) -> dict[str, Any]:
+def _identity(
+    run: Run, blocks: list[GraphBlock], wanted: Wanted, size: int, mapping: TableMapping | None
+) -> dict[str, Any]:
     """Everything on which the results depend."""
     return {
-        "model": {name: file_checksum(run.path / name) for name in (MODEL_FILE, MODEL_CONFIG_FILE)},
+        "model": model_identity(run.path),
         "options": json.loads(json.dumps(asdict(wanted))),
         "block_graphs": size,
+        "mapping": mapping_identity(mapping),
         "source": fingerprint(_described(blocks)),
     }
 
@@ -139,24 +143,3 @@ def _described(blocks: list[GraphBlock]) -> Iterator[str]:
         for file in files:
             status = file.stat()
             yield f"{file.name} {status.st_size} {status.st_mtime_ns}"
-
-
-def _check_job(out: Path, identity: dict[str, Any]) -> None:
-    """Refuse a folder of something else, or of another job."""
-    path = out / JOB_FILE
-    if path.is_file():
-        try:
-            before = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise InputError(f"{path}: is damaged ({error}). Choose another folder with --out.") from error
-        check_seal(before, path)
-        differing = [name for name in identity if before.get(name) != identity[name]]
-        if differing:
-            raise InputError(
-                f"{out}: holds labels of another job ({', '.join(differing)} differ). Choose another folder with "
-                "--out, or remove this one."
-            )
-        return
-    if any(not entry.name.startswith(".") for entry in out.iterdir()):
-        raise InputError(f"{out}: is not empty and holds no job. Choose another folder with --out.")
-    write_json(path, sealed(identity))

@@ -17,25 +17,16 @@ import torch.distributed as dist
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException, start_processes
 
 import accord.errors
-from accord._files import (
-    check_seal,
-    file_checksum,
-    fingerprint,
-    locked,
-    remove_leftovers,
-    replacing,
-    sealed,
-    write_json,
-)
-from accord.app.runs import MODEL_CONFIG_FILE, MODEL_FILE, Run
+from accord._files import fingerprint, locked, replacing
+from accord._launched import launched_processes
+from accord.app.commands.predict._identity import check_job, model_identity
+from accord.app.console import counted
+from accord.app.runs import Run
 from accord.distributed import read_parts
 from accord.distributed._together import gather, place, together
 from accord.distributed.tables import EDGE_FOLDER, NODE_FOLDER, open_table
-from accord.errors import AccordError, InputError, OptionError, ProcessLostError
+from accord.errors import AccordError, OptionError, ProcessLostError
 from accord.estimator import NodeClassifier, PartLabels, check_parts, columns_of_model, predict_part
-
-JOB_FILE = "_job.json"  # readers of Parquet folders leave out names that begin with an underscore
-LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # set by torchrun for every process
 
 
 @dataclass(frozen=True)
@@ -57,7 +48,7 @@ class PartsJob:
         files = [file for name in (NODE_FOLDER, EDGE_FOLDER) for file in sorted((self.folder / name).glob("*"))]
         source = (f"{file.parent.name}/{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files)
         return {
-            "model": {name: file_checksum(self.model / name) for name in (MODEL_FILE, MODEL_CONFIG_FILE)},
+            "model": model_identity(self.model),
             "source": fingerprint(source),
             "options": {name: value for name, value in asdict(self).items() if name in ("marginals", "precision")},
             "parts": count,
@@ -65,8 +56,8 @@ class PartsJob:
 
 
 def is_launched() -> bool:
-    """Whether a launcher has started several processes for this command."""
-    return all(name in os.environ for name in LAUNCHED)
+    """Whether a launcher has started several processes for this command; some platforms start every command as one."""
+    return (launched_processes() or 1) > 1
 
 
 def predict_parts(
@@ -107,7 +98,7 @@ def predict_parts(
         if _is_done(job, parts):
             return f"{out}: has all labels already"
         rows = [_label(job)] if parts == 1 else _start(job, parts)
-    return f"{sum(rows)} rows in {parts} parts written to {out}"
+    return _said(sum(rows), parts, out)
 
 
 def _join_launched(job: PartsJob, parts: int | None) -> str | None:
@@ -123,9 +114,13 @@ def _join_launched(job: PartsJob, parts: int | None) -> str | None:
             if gather(done)[0]:
                 return f"{job.out}: has all labels already" if rank == 0 else None
             rows = sum(gather(_label(job)))
-        return f"{rows} rows in {count} parts written to {job.out}" if rank == 0 else None
+        return _said(rows, count, job.out) if rank == 0 else None
     finally:
         dist.destroy_process_group()
+
+
+def _said(rows: int, count: int, out: Path) -> str:
+    return f"{counted(rows, 'row')} in {counted(count, 'part')} written to {out}"
 
 
 def _label(job: PartsJob) -> int:
@@ -161,22 +156,7 @@ def _write(found: PartLabels, model: NodeClassifier, path: Path, marginals: bool
 
 def _is_done(job: PartsJob, count: int) -> bool:
     """Whether all files of this very job are there; a folder of something else is refused."""
-    remove_leftovers(job.out)
-    path, identity = job.out / JOB_FILE, job.identity(count)
-    others = [entry for entry in job.out.iterdir() if entry != path and not entry.name.startswith(".")]
-    if not others:
-        write_json(path, sealed(identity))
-        return False
-    if not path.is_file():
-        raise InputError(f"{job.out}: is not empty and holds no labels of parts. Choose another folder with --out.")
-    before = json.loads(path.read_text(encoding="utf-8"))
-    check_seal(before, path)
-    differing = [name for name in identity if before.get(name) != identity[name]]
-    if differing:
-        raise InputError(
-            f"{job.out}: holds labels of another job ({', '.join(differing)} differ). Choose another folder with "
-            "--out, or remove this one."
-        )
+    check_job(job.out, job.identity(count))
     return all(job.file(rank).is_file() for rank in range(count))
 
 

@@ -16,7 +16,8 @@ main { max-width: 1160px; margin: 0 auto; padding: 40px 20px 64px; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 4px; letter-spacing: -0.01em; }
 h2 { font-size: 1.1rem; margin: 0 0 12px; }
 h3 { font-size: 0.95rem; margin: 20px 0 6px; font-weight: 600; }
-p { margin: 0 0 12px; max-width: 105ch; } .soft { color: var(--soft); } small { color: var(--soft); font-size: 0.82rem; }
+p { margin: 0 0 12px; max-width: 105ch; }
+.soft { color: var(--soft); } small { color: var(--soft); font-size: 0.82rem; }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 20px 22px;
   margin-top: 18px; overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }

@@ -165,9 +165,8 @@ def _gpu(found: Row) -> list[str]:
         f"{found['machine']['gpu']}, {found['machine']['date']}. Every part lies on the same GPU; totals go by gloo, "
         "through the memory of the host. Parts are runs of nodes on the grid, and dealt out by hash elsewhere. The "
         f"difference is the largest of a belief from that of one process, in float64 after {speed.CHECKED} sweeps, "
-        "over plain, damped and tree-reweighted sum-product and max-product. One and two processes agree within 1e-6 too, "
-        "or the run ends. nccl needs a GPU for each process and was "
-        "not run.",
+        "over plain, damped and tree-reweighted sum-product and max-product. One and two processes agree within 1e-6 "
+        "too, or the run ends. nccl needs a GPU for each process and was not run.",
         "",
         "| graph | edges | K | processes | difference |",
         "|---|---|---|---|---|",

@@ -32,8 +32,8 @@ DIFFERENCES = (
         "GNNs",
         "Networks that are built from PyG's layers, apart from ours, have the accuracy of preset authors "
         "(results/authors_preset). So where GNNs differ from the paper, the published settings do not give its figures "
-        "on these files. GraphSAGE is above the paper; if its outputs are scaled to length 1, an option of the code, it "
-        "is at the paper's level on Pubmed* and closer to it on Cora*.",
+        "on these files. GraphSAGE is above the paper; if its outputs are scaled to length 1, an option of the code, "
+        "it is at the paper's level on Pubmed* and closer to it on Cora*.",
     ),
     (
         "sum-product",

@@ -320,7 +320,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             self.model_, run, self.unlabelled_ = learn_from(self, others, run, lambda more: self._fit_once(more, start))
         if self.refit:
             refit(self.model_, self._method(), run, self.shape_, self._members())
-        warn_of_majority(self.model_)
+        warn_of_majority(self.model_, self.treatment_.name == WORDS)
         return self
 
     def _train(self, run: TrainingRun, start: "NodeClassifier | None") -> TrainingRun:

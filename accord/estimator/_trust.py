@@ -128,13 +128,15 @@ def unusual_graphs(model: FieldModel, differing: Tensor, topology: Topology) -> 
     return far
 
 
-def warn_of_majority(model: FieldModel) -> None:
+def warn_of_majority(model: FieldModel, reads_words: bool) -> None:
     """Warn of a model that labels validation nodes no better than the most frequent training label would."""
     if not model.validated.beats_majority:
+        others = "another encoder ('mlp' or 'sage'), features='standardised'"
+        others = "another encoder ('bigru', 'transformer' or 'convolution')" if reads_words else others
         warnings.warn(
             "NodeClassifier.fit: on validation data the model is not better than the most frequent training label. "
-            "Check that features and labels belong together; try more epochs, another encoder ('mlp' or 'sage'), "
-            "features='standardised', or level='f1' if one label is rare.",
+            f"Check that features and labels belong together; try more epochs, {others}, or level='f1' if one label is "
+            "rare.",
             MajorityWarning,
             stacklevel=4,
         )

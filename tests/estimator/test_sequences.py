@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from accord import NodeClassifier
 from accord.encoders import BiLSTM, Convolution
-from accord.errors import GraphError, InputTypeError, OptionError
+from accord.errors import GraphError, InfeasibleError, InputTypeError, MajorityWarning, OptionError
 from accord.graphs import WordOptions, path_edges
 
 NAMES = ["B-person", "I-person", "O"]
@@ -160,6 +160,22 @@ def test_what_is_known_counts_for_sentences_too(spn):
     assert spn.predict([sentence], known=[{0: "B-person"}])[0][0] == 0
     told = spn.explain(sentence, 1, known={0: "B-person"})
     assert set(told.messages) == {0, 2}
+
+
+@pytest.mark.parametrize("call", ["predict", "predict_proba", "answers", "diagnose"])
+def test_what_is_known_against_the_scheme_is_named(crf, call):
+    sentence = Data(tokens=["Ann", "stone", "saw"])
+    with pytest.raises(InfeasibleError, match=rf"NodeClassifier.{call}: the label 'I-person' is known at node 0.*BIO"):
+        getattr(crf, call)(sentence, known={0: "I-person"})
+    with pytest.raises(InfeasibleError, match="'O' at node 1 .*'I-person' at node 2 .*rules this pair out"):
+        getattr(crf, call)([TRAIN[0], sentence], known=[None, {1: "O", 2: "I-person"}])
+    assert crf.predict(sentence, known={2: "I-person"})[1] != 2
+
+
+def test_words_without_information_are_told_what_to_try():
+    mostly = [Data(tokens=graph.tokens, y=(torch.arange(len(graph.y)) == 0).long()) for graph in TRAIN]
+    with pytest.warns(MajorityWarning, match="'bigru', 'transformer' or 'convolution'"):
+        model("gnn", label_names=["a", "b"], max_epochs=1).fit(mostly, mostly[:5])
 
 
 def test_empty_sentences_take_part():

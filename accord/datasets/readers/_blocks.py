@@ -1,7 +1,7 @@
 """Graphs in blocks: ranges of a folder's files or of Parquet rows that can be read one by one, on any machine."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch_geometric.data import Data
@@ -110,7 +110,7 @@ def read_block(
     Without the `columns` of a fitted model, columns of text are encoded by what this block contains.
     """
     sources: list[Source] = []
-    way = Reading.of(block.pieces[0].path, mapping, columns)
+    way = replace(Reading.of(block.pieces[0].path, mapping, columns), labels=with_labels)
     for piece in block.pieces:
         sources += piece.read(way)
     return to_data(sources, label_names, with_labels, way)

@@ -39,11 +39,13 @@ SKIPPED = (MAPPING_FILE, "README.md", "README.txt", "LICENSE")  # files of a fol
 
 @dataclass
 class Reading:
-    """How files are read: the mapping of tables, the columns of a fitted model, and where problems go."""
+    """How files are read: the mapping of tables, the columns of a fitted model, where problems go, and whether labels
+    count."""
 
     mapping: TableMapping | None = None
     columns: GraphColumns = GraphColumns()
     findings: Findings = field(default_factory=Findings)
+    labels: bool = True
 
     @classmethod
     def of(
@@ -155,7 +157,7 @@ def read_sentences(
     if not path.exists():
         raise DataNotFoundError(f"{path}: there is no such file. Give a file of sentences.")
     with reading(path):
-        return to_data(raw_sentences(path, label_column), label_names, with_labels, Reading())
+        return to_data(raw_sentences(path, label_column, with_labels), label_names, with_labels, Reading())
 
 
 def from_networkx(
@@ -192,6 +194,7 @@ def from_hetero(graph: HeteroData) -> Data:
 
 
 def _read(paths: Sequence[Path], label_names: Sequence[str] | None, with_labels: bool, way: Reading) -> list[Data]:
+    way = replace(way, labels=with_labels)
     return to_data([source for path in paths for source in read_sources(path, way)], label_names, with_labels, way)
 
 
@@ -247,7 +250,7 @@ def read_sources(path: Path, way: Reading) -> list[Source]:
         if path.suffix == ".graphml":
             return [read_graphml(path, mapping, known, way.findings)]
         if sequence_suffix(path) is not None:
-            return list(raw_sentences(path))
+            return list(raw_sentences(path, checked=way.labels))
         if path.suffix == ".pt":
             return list(read_saved(path))
         if is_graph_file(path):

@@ -33,12 +33,13 @@ def sequence_suffix(path: Path) -> str | None:
     return suffix if suffix in SUFFIXES else None
 
 
-def raw_sentences(path: Path, label_column: int | None = None) -> list[RawGraph]:
+def raw_sentences(path: Path, label_column: int | None = None, checked: bool = True) -> list[RawGraph]:
     """Read a file of sentences, each as a path graph with tokens.
 
     Args:
         path: the file.
         label_column: number of the column with the labels, from 0; None takes the last one (UPOS in .conllu).
+        checked: refuse labels of the BIO scheme that break its rule.
     """
     check_text_file(path)
     form = sequence_suffix(path)
@@ -49,7 +50,8 @@ def raw_sentences(path: Path, label_column: int | None = None) -> list[RawGraph]
     sentences = [_sentence(path, number, rows, word, label) for number, rows in enumerate(_blocks(path, form), 1)]
     if not sentences:
         raise GraphError(f"{path}: holds no words. Write a word and its label on each line.")
-    _check_scheme(sentences)
+    if checked:
+        _check_scheme(sentences)
     return sentences
 
 

@@ -21,6 +21,7 @@ from accord.inference import possible_states
 Field = TypeVar("Field", bound=PairwiseField | TriangleField)
 PAIR_OPTIONS = ("forbid", "forbid_directed", "require")
 SHOWN_NODES = 8  # named in a message
+SCHEME = "the scheme of the model's labels (BIO, or transitions of its recipe)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,7 @@ class Knowledge:
             edge = edge.masked_fill(self.barred.to(edge.device), -torch.inf)
         if self.known is not None:
             node = self._clamped(node)
+            self._check_known_pairs(field)
         changed = field.with_potentials(node=node, edge=edge)
         if self.is_hard:
             with self.naming_nodes():
@@ -78,11 +80,41 @@ class Knowledge:
             state = int(self.known[task, place])
             name = state if self.states.names is None else repr(self.states.names[state])
             raise InfeasibleError(
-                f"NodeClassifier.{self.where}: the label {name} is known at node {self.title(place)}, but no training "
-                "label has this state, so the model never gives it. Leave the node free (-1), or train on such labels.",
+                f"NodeClassifier.{self.where}: the label {name} is known at node {self.title(place)}, but "
+                f"{self._why_barred(node[..., state])}",
                 [self._local(place)[1]],
             )
         return clamped
+
+    def _why_barred(self, state: Tensor) -> str:
+        """Why a state cannot be somewhere, from its potentials [*tasks, nodes]."""
+        if bool((state == -torch.inf).all()):
+            return (
+                "no training label has this state, so the model never gives it. Leave the node free (-1), or train on "
+                "such labels."
+            )
+        return f"{SCHEME} rules it out there. Correct it, or leave the node free (-1)."
+
+    def _check_known_pairs(self, field: Field) -> None:
+        """Refuse known labels of neighbours that the model itself rules out together."""
+        assert self.known is not None
+        ends = self.known.to(field.edge.device)[:, field.edge_index]
+        task, edge = (ends != FREE).all(1).nonzero().unbind(1)
+        first, second = ends[task, :, edge].unbind(1)
+        tables = field.edge.expand(len(ends), *field.edge.shape[-3:])
+        barred = (tables[task, edge, first, second] == -torch.inf).nonzero()
+        if not len(barred):
+            return
+        pair = barred[0, 0]
+        nodes = field.edge_index[:, edge[pair]].tolist()
+        states = (int(first[pair]), int(second[pair]))
+        names = [state if self.states.names is None else repr(self.states.names[state]) for state in states]
+        told = [f"{name} at node {self.title(node)}" for name, node in zip(names, nodes, strict=True)]
+        raise InfeasibleError(
+            f"NodeClassifier.{self.where}: the labels {told[0]} and {told[1]} are known, but {SCHEME} rules "
+            "this pair out. Correct one of them, or leave it free (-1).",
+            [self._local(node)[1] for node in nodes],
+        )
 
     @contextmanager
     def naming_nodes(self) -> Iterator[None]:
@@ -90,6 +122,8 @@ class Knowledge:
         try:
             yield
         except InfeasibleError as error:
+            if str(error).startswith(f"NodeClassifier.{self.where}: "):  # names them already
+                raise
             raise self.refusal(error) from error
 
     def keep(self, labels: Tensor) -> Tensor:
@@ -113,9 +147,10 @@ class Knowledge:
             "some"
         )
         kind = "known labels" if set(nodes) & set(known) else "labels"
+        place = f" They fail at the {kind} of nodes {titles}{more}." if nodes else ""
+        free = "Free one of these labels" if nodes else "Free some known labels"
         return InfeasibleError(
-            f"NodeClassifier.{self.where}: {what}. They fail at the {kind} of nodes {titles}{more}. Free one of these "
-            "labels, or relax forbid, forbid_directed or require there.",
+            f"NodeClassifier.{self.where}: {what}.{place} {free}, or relax forbid, forbid_directed or require there.",
             [self._local(node)[1] for node in sorted(nodes)],
             error.proved,
         )

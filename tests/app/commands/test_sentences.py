@@ -58,6 +58,12 @@ def test_a_broken_scheme_is_reported_with_file_and_line(trained, tmp_path):
     assert "train.conll, line 3: I-x stands after O" in message
 
 
+def test_labels_that_predict_does_not_need_may_break_the_scheme(trained):
+    (trained / "wrong.conll").write_text("Ann O\nStone I-person\n\nshe B-person\n")
+    told = call("predict", trained / "run", trained / "wrong.conll")
+    assert told.exit_code == 0 and "wrong.conll:1,1,Stone," in told.stdout
+
+
 def test_graphs_without_words_are_no_sentences(trained, tmp_path):
     (trained / "new.conll").write_text("Ann\n")
     message = refused("predict", trained / "run", trained / "new.conll", "--out", tmp_path / "x.xls")

@@ -78,6 +78,12 @@ def test_faults_are_reported_with_file_and_line(tmp_path, text, problem):
         read_sentences(path)
 
 
+def test_labels_that_are_not_read_are_not_checked(tmp_path):
+    path = tmp_path / "bad.tsv"
+    path.write_text("a\tO\nb\tI-x\nc\tB-x\n")
+    assert read_sentences(path, with_labels=False)[0].y is None
+
+
 def test_other_faults(tmp_path):
     (tmp_path / "bad.conll.gz").write_bytes(b"not gzip")
     with pytest.raises(GraphError, match="utf-8"):

@@ -81,13 +81,13 @@ def load(rank: int, ranks: int, kept: Row, graph: str, edges: int, states: int, 
     field = made_field(graph, edges, states)
     kept["part"] = cut_part(field.edge_index, torch.load(owner), rank, ranks)
     kept["field"], kept["sent"] = cut_field(field, kept["part"]), 0
-    isend = dist.isend
+    exchange = dist.batch_isend_irecv
 
-    def counting(tensor: Tensor, *arguments: Any, **named: Any) -> Any:
-        kept["sent"] += tensor.numel() * tensor.element_size()
-        return isend(tensor, *arguments, **named)
+    def counting(moves: list[dist.P2POp]) -> Any:
+        kept["sent"] += sum(own.tensor.numel() * own.tensor.element_size() for own in moves if own.op is dist.isend)
+        return exchange(moves)
 
-    dist.isend = counting
+    dist.batch_isend_irecv = counting
 
 
 def sweep(rank: int, ranks: int, kept: Row, sweeps: int) -> tuple[float, int]:

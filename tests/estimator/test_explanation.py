@@ -125,7 +125,7 @@ def test_given_labels_equal_conditioning(fitted):
     assert "with node 'n0' known to be 'cat', node 'n5' known to be 'ant'" in str(e)
     adds_up(e)
     barred = fitted.explain(graph, 3, forbid=[("ant", "ant")])
-    with pytest.raises(InfeasibleError, match="known labels of nodes 'n0', 'n1'"):
+    with pytest.raises(InfeasibleError, match="'ant' at node 'n0' and 'ant' at node 'n1' are known, but .*forbid"):
         barred.given({0: "ant", 1: "ant"})
     assert fitted.explain(graph, 1, forbid=[("ant", "ant")]).given({0: "ant"}).probabilities[0] == 0
 

@@ -21,7 +21,7 @@ from accord.inference import possible_states
 Field = TypeVar("Field", bound=PairwiseField | TriangleField)
 PAIR_OPTIONS = ("forbid", "forbid_directed", "require")
 SHOWN_NODES = 8  # named in a message
-SCHEME = "the scheme of the model's labels (BIO, or transitions of its recipe)"
+SCHEME = "the scheme of the labels (BIO, or transitions of the recipe)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class Knowledge:
                 "no training label has this state, so the model never gives it. Leave the node free (-1), or train on "
                 "such labels."
             )
-        return f"{SCHEME} rules it out there. Correct it, or leave the node free (-1)."
+        return f"{SCHEME}, or what was known before, rules it out there. Correct it, or leave the node free (-1)."
 
     def _check_known_pairs(self, field: Field) -> None:
         """Refuse known labels of neighbours that the model itself rules out together."""
@@ -111,8 +111,8 @@ class Knowledge:
         names = [state if self.states.names is None else repr(self.states.names[state]) for state in states]
         told = [f"{name} at node {self.title(node)}" for name, node in zip(names, nodes, strict=True)]
         raise InfeasibleError(
-            f"NodeClassifier.{self.where}: the labels {told[0]} and {told[1]} are known, but {SCHEME} rules "
-            "this pair out. Correct one of them, or leave it free (-1).",
+            f"NodeClassifier.{self.where}: the labels {told[0]} and {told[1]} are known, but {SCHEME}, or "
+            "forbid, forbid_directed or require, rules this pair out. Correct one of them, or leave it free (-1).",
             [self._local(node)[1] for node in nodes],
         )
 

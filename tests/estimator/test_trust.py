@@ -1,5 +1,7 @@
 """Labels to trust: states never seen, bounded potentials, warnings, falling back, calibration and abstaining."""
 
+import copy
+import dataclasses
 import json
 import math
 
@@ -92,10 +94,24 @@ def test_rare_labels_and_raw_counts_do_not_break_joint_labels(seed):
     for graph in (train, val):
         graph.y[graph.y == 3] = torch.where(torch.arange(200)[graph.y == 3] < 8, 3, -1)
     model = classifier(seed=seed, max_epochs=60, num_states=4).fit([train], [val])
-    field = model.model_.field(model.collate([test]))
     edges = model.shape_.num_states * (train.num_edges // 2 + 1)
-    finite = field.edge[field.edge.isfinite()]
-    assert float(finite.max()) <= math.log(edges) + 1 and float(finite.min()) >= -3 * math.log(edges)
+    most, least = math.log(edges) + 1, -3 * math.log(edges)
+
+    def extremes(choice):
+        own = copy.copy(model.model_)
+        own.chosen = choice
+        potentials = own.field(model.collate([test])).edge
+        finite = potentials[potentials.isfinite()]
+        return float(finite.min()), float(finite.max())
+
+    chosen = model.model_.chosen
+    ones, none = torch.ones_like(chosen.power), torch.zeros_like(chosen.node_shrinkage)
+    strongest = dataclasses.replace(chosen, sharpness=10 * ones, power=ones)  # of all candidates
+    for choice in (chosen, strongest):
+        low, high = extremes(choice)
+        assert least <= low and high <= most
+    unbounded = dataclasses.replace(strongest, node_shrinkage=none, edge_shrinkage=none)
+    assert extremes(unbounded)[1] > 1.5 * most  # what shrinking rare pairs prevents
     answers = model.answers([test])
     right = {name: float((labels[0] == test.y).double().mean()) for name, labels in answers.labels.items()}
     assert right["spn"] >= right["gnn"] - 0.03

@@ -21,7 +21,7 @@ import torch
 from accord._files import write_json, write_text
 from accord.bench.defaults import TASKS, load_task
 from accord.encoders import EncoderSpec
-from accord.estimator._automatic import treatment_for
+from accord.estimator.fitting._automatic import treatment_for
 from accord.experiments import provenance
 from accord.experiments._results import markdown_table
 from accord.graphs import fit_treatment

@@ -26,7 +26,7 @@ from torch_geometric.data import Data
 from accord._files import write_json, write_text
 from accord.bench.defaults import TASKS, load_task
 from accord.encoders import AgreementScorer, ScorerSpec
-from accord.estimator._automatic import treatment_for
+from accord.estimator.fitting._automatic import treatment_for
 from accord.evaluation import graph_accuracy, joint_gain, macro_auc, node_accuracy
 from accord.experiments import provenance
 from accord.graphs import GraphBatch, fit_treatment

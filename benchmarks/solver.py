@@ -28,7 +28,7 @@ from accord._files import write_text
 from accord.bench.inference._machine import processor_name
 from accord.errors import AccordError
 from accord.field.factors import flatten
-from accord.inference._polishing import polish
+from accord.inference.decoding._polishing import polish
 
 FOLDER = Path(__file__).parent.parent / "results" / "solver"
 COLOURINGS = 20

@@ -17,7 +17,7 @@ from accord import NodeClassifier
 from accord._files import write_json, write_text
 from accord.bench.defaults import TASKS, load_task
 from accord.bench.defaults._run import run_one
-from accord.estimator._search import find_settings
+from accord.estimator.fitting._search import find_settings
 from accord.evaluation import score_answers
 from accord.experiments import provenance
 from accord.experiments._results import markdown_table

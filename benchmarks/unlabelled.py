@@ -26,7 +26,7 @@ from accord._files import write_json, write_text
 from accord.bench.defaults._tasks import TASKS, Task, load_task
 from accord.datasets import load_benchmark
 from accord.estimator import NodeClassifier
-from accord.estimator._unlabelled import CONFIDENT
+from accord.estimator.fitting._unlabelled import CONFIDENT
 from accord.experiments import provenance
 from accord.experiments._results import markdown_table
 from accord.learning import TrainingRun

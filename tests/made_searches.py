@@ -8,7 +8,7 @@ from accord.encoders import GCN, MLP
 from accord.learning import TrainingOptions
 from accord.methods import Shape, preset_recipe
 from accord.tuning import Problem, SearchBudget, SearchSpace, trial_rows
-from accord.tuning._search import coarse_grid
+from accord.tuning.trials._search import coarse_grid
 
 TRAINING = TrainingOptions(max_epochs=9, accelerator="cpu")
 BUDGET = SearchBudget(trials=6, max_epochs=9)

@@ -9,8 +9,8 @@ from torch_geometric.data import Data
 
 from accord.errors import GraphError, OptionError
 from accord.graphs import EDGES, NODES, Columns, align, cluster_nodes, columns_of, ego_networks, graph_topology
-from accord.graphs._columns import NUMBER, Place
-from accord.graphs._ego import SHARED_LISTS
+from accord.graphs.features._columns import NUMBER, Place
+from accord.graphs.structure._ego import SHARED_LISTS
 
 PARTS = ("train", "val", "test")
 WAYS = ("clusters", "random")

@@ -14,7 +14,10 @@ from accord._launched import launched_rank
 from accord.encoders import EncoderSpec
 from accord.encoders.scorers.triangles import check_table_size
 from accord.errors import OptionError
-from accord.estimator._automatic import (
+from accord.estimator._checks import check_parameters, short_repr
+from accord.estimator._saving import write_model
+from accord.estimator._stored import config_of, load_model, tensors_of
+from accord.estimator.fitting._automatic import (
     AUTO,
     edge_columns_for,
     fixed_encoders,
@@ -25,17 +28,14 @@ from accord.estimator._automatic import (
     with_direction,
     with_edge_columns,
 )
-from accord.estimator._checks import check_parameters, short_repr
-from accord.estimator._inputs import Known, read_training
-from accord.estimator._labelling import Labelling
-from accord.estimator._saving import write_model
-from accord.estimator._search import search_settings
-from accord.estimator._start import check_start, keep_seen_states, starting_weights
-from accord.estimator._stored import config_of, load_model, tensors_of
-from accord.estimator._streaming import check_streaming
-from accord.estimator._trust import warn_of_majority
-from accord.estimator._unlabelled import learn_from, read_unlabelled
-from accord.estimator._weights import ClassWeight, check_class_weight, state_weights
+from accord.estimator.fitting._inputs import Known, read_training
+from accord.estimator.fitting._search import search_settings
+from accord.estimator.fitting._start import check_start, keep_seen_states, starting_weights
+from accord.estimator.fitting._streaming import check_streaming
+from accord.estimator.fitting._unlabelled import learn_from, read_unlabelled
+from accord.estimator.fitting._weights import ClassWeight, check_class_weight, state_weights
+from accord.estimator.labelling._labelling import Labelling
+from accord.estimator.labelling._trust import warn_of_majority
 from accord.estimator.sequences import WORDS, check_sequence_options, fit_inputs, reads_words
 from accord.evaluation import check_level
 from accord.graphs import WordOptions, each, training_nodes

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from accord.errors import AccordError, InputError
 from accord.estimator._saving import WEIGHTS, read_model
-from accord.estimator._weights import plain_weights
+from accord.estimator.fitting._weights import plain_weights
 from accord.graphs import Columns, EdgeColumns, FeatureTreatment, GraphColumns
 from accord.graphs.sequences import Vocabulary, WordOptions
 from accord.learning import Replicas

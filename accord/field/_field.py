@@ -33,7 +33,7 @@ from accord.graphs._checks import (
     check_room,
     check_same_device,
 )
-from accord.graphs._peeling import Peeling
+from accord.graphs.structure._peeling import Peeling
 
 _KEPT = ("edge_index", "graph", "num_graphs", "structure", "node", "edge", "_counts")  # by fields with other potentials
 

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from accord.errors import FieldError
 from accord.field._changes import state_of
-from accord.graphs._peeling import Peeling, peel
 from accord.graphs._topology import Arcs
 from accord.graphs.sequences import SequenceLayout, path_layout
+from accord.graphs.structure._peeling import Peeling, peel
 
 
 class Structure:

@@ -9,30 +9,7 @@ from accord._lazy import lazy_names
 
 if TYPE_CHECKING:
     from accord.graphs._batch import GraphBatch
-    from accord.graphs._clusters import cluster_nodes
-    from accord.graphs._columns import (
-        EDGES,
-        NODES,
-        Columns,
-        GraphColumns,
-        align,
-        column_difference,
-        columns_of,
-        common_columns,
-        fit_fill,
-    )
     from accord.graphs._data import graph_topology
-    from accord.graphs._edge_columns import EdgeColumns, fit_edge_columns
-    from accord.graphs._ego import ego_network, ego_networks
-    from accord.graphs._features import (
-        TREATMENTS,
-        FeatureTreatment,
-        check_treatment,
-        common_treatment,
-        fit_treatment,
-        scale_ratio,
-        treatment_of,
-    )
     from accord.graphs._fingerprint import fingerprint_graphs
     from accord.graphs._masks import (
         MASKS,
@@ -47,8 +24,31 @@ if TYPE_CHECKING:
     from accord.graphs._share import Rows, Share
     from accord.graphs._stream import GraphStream, batches_of, each, each_numbered, portions_of
     from accord.graphs._topology import Arcs, Topology, topology
-    from accord.graphs._triangles import SIDES, Triangles, find_sides, topology_triangles, triangles
+    from accord.graphs.features._columns import (
+        EDGES,
+        NODES,
+        Columns,
+        GraphColumns,
+        align,
+        column_difference,
+        columns_of,
+        common_columns,
+        fit_fill,
+    )
+    from accord.graphs.features._edge_columns import EdgeColumns, fit_edge_columns
+    from accord.graphs.features._treatment import (
+        TREATMENTS,
+        FeatureTreatment,
+        check_treatment,
+        common_treatment,
+        fit_treatment,
+        scale_ratio,
+        treatment_of,
+    )
     from accord.graphs.sequences import WordOptions, has_tokens, path_edges
+    from accord.graphs.structure._clusters import cluster_nodes
+    from accord.graphs.structure._ego import ego_network, ego_networks
+    from accord.graphs.structure._triangles import SIDES, Triangles, find_sides, topology_triangles, triangles
 
 __all__ = [
     "EDGES",
@@ -108,8 +108,8 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "_batch": ["GraphBatch"],
-        "_clusters": ["cluster_nodes"],
-        "_columns": [
+        "structure._clusters": ["cluster_nodes"],
+        "features._columns": [
             "Columns",
             "EDGES",
             "GraphColumns",
@@ -121,9 +121,9 @@ __getattr__, __dir__ = lazy_names(
             "fit_fill",
         ],
         "_data": ["graph_topology"],
-        "_edge_columns": ["EdgeColumns", "fit_edge_columns"],
-        "_ego": ["ego_network", "ego_networks"],
-        "_features": [
+        "features._edge_columns": ["EdgeColumns", "fit_edge_columns"],
+        "structure._ego": ["ego_network", "ego_networks"],
+        "features._treatment": [
             "FeatureTreatment",
             "TREATMENTS",
             "check_treatment",
@@ -146,7 +146,7 @@ __getattr__, __dir__ = lazy_names(
         "_share": ["Rows", "Share"],
         "_stream": ["GraphStream", "batches_of", "each", "each_numbered", "portions_of"],
         "_topology": ["Arcs", "Topology", "topology"],
-        "_triangles": ["SIDES", "Triangles", "find_sides", "topology_triangles", "triangles"],
+        "structure._triangles": ["SIDES", "Triangles", "find_sides", "topology_triangles", "triangles"],
         "sequences": ["WordOptions", "has_tokens", "path_edges"],
     },
 )

@@ -10,8 +10,8 @@ from torch import Tensor
 from accord.errors import InfeasibleError
 from accord.field import PairwiseField
 from accord.inference._blocks import blocks
-from accord.inference._decoding import decode
 from accord.inference._extended import Extended
+from accord.inference.decoding._decoding import decode
 from accord.inference.kernels import Problem
 from accord.inference.kernels.reference import cavities, collect_with_levels
 

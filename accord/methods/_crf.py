@@ -25,9 +25,9 @@ from accord.learning.objectives import (
 )
 from accord.methods._model import Method, Shape
 from accord.methods._networks import PairModel, build_networks
-from accord.methods._recipe import CRFRecipe
 from accord.methods._stage import train_stage
 from accord.methods._validated import measure, unseen_states
+from accord.methods.recipes._recipe import CRFRecipe
 
 SWEEPS = 20  # of max-product on graphs with loops, the default of selection too
 

@@ -13,9 +13,9 @@ from accord.learning.objectives import InferenceObjective, LabelObjective, Label
 from accord.learning.training import Objective, determinism
 from accord.methods._model import Choice, Method, Shape
 from accord.methods._networks import FlatModel, build_node_part, edge_keys
-from accord.methods._recipe import GMNNRecipe
 from accord.methods._stage import train_stage
 from accord.methods._validated import measure, unseen_states
+from accord.methods.recipes._recipe import GMNNRecipe
 
 PASSES = (0, 1, 2, 5)  # candidates: passes of the label network over its own predictions; 0 is the inference network
 

@@ -8,9 +8,9 @@ from accord.learning.objectives import NodeObjective
 from accord.methods._ensemble import Ensemble
 from accord.methods._model import FieldModel, Method, Shape
 from accord.methods._networks import FlatModel, build_node_part
-from accord.methods._recipe import GNNRecipe
 from accord.methods._stage import train_stage
 from accord.methods._validated import measure, unseen_states
+from accord.methods.recipes._recipe import GNNRecipe
 
 
 class GNNModel(FlatModel):

@@ -16,8 +16,8 @@ from accord.learning import HistoryRow, Replicas, TrainingRun
 from accord.learning.selection import ADDED_LATER
 from accord.learning.training import Objective, learned
 from accord.methods._ensemble import Ensemble
-from accord.methods._recipe import Recipe
 from accord.methods._validated import KEYS, Validated
+from accord.methods.recipes._recipe import Recipe
 
 Choice = dict[str, list[Any]]  # one plain value for each replica, by name
 FieldChange = Callable[[AnyField], AnyField]  # e.g. known labels, forbidden pairs

@@ -24,7 +24,7 @@ from accord.learning.objectives import (
     SharedPart,
 )
 from accord.methods._model import Answer, FieldChange, FieldModel, Shape
-from accord.methods._recipe import PairRecipe, Recipe
+from accord.methods.recipes._recipe import PairRecipe, Recipe
 
 CONSTRAINED_DAMPING = 0.5  # of propagation where only constraints couple the nodes: without it, labels may alternate
 

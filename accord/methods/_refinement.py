@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from accord.learning import Replicas, TrainingRun
 from accord.learning.objectives import FieldObjective, game_loss
-from accord.methods._recipe import SPNRecipe
 from accord.methods._stage import train_stage
+from accord.methods.recipes._recipe import SPNRecipe
 
 if TYPE_CHECKING:
     from accord.methods._proxy import ProxyModel

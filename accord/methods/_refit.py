@@ -18,8 +18,8 @@ from accord.graphs import fingerprint_graphs
 from accord.learning import Replicas, TrainingRun
 from accord.learning.training import learned, spread
 from accord.methods._model import FieldModel, Method, Shape
-from accord.methods._recipe import Recipe
 from accord.methods._stage import train_stage
+from accord.methods.recipes._recipe import Recipe
 
 STAGE = "refit"  # subfolder of its checkpoint
 

@@ -18,8 +18,8 @@ from accord.learning.training import determinism
 from accord.methods._gnn import GNN
 from accord.methods._model import Choice, FieldModel, Method, Shape
 from accord.methods._networks import FlatModel
-from accord.methods._recipe import GNNRecipe
 from accord.methods._validated import measure
+from accord.methods.recipes._recipe import GNNRecipe
 
 Smoothing = tuple[int, float]  # rounds, and the neighbours' share in each
 NONE: Smoothing = (0, 0.0)

@@ -19,11 +19,11 @@ from accord.methods._ensemble import Ensemble
 from accord.methods._model import FieldModel, Method, Shape
 from accord.methods._networks import build_networks
 from accord.methods._proxy import ProxyModel
-from accord.methods._recipe import SPNRecipe
 from accord.methods._refinement import refine
 from accord.methods._stage import train_stage
 from accord.methods._triangles import TriangleModel, build_triangle_part, extend
 from accord.methods._validated import measure, times_denser, unseen_states
+from accord.methods.recipes._recipe import SPNRecipe
 
 
 class StructuredProxyNetwork(Method):

@@ -28,10 +28,10 @@ from accord.learning.selection import FieldChoice, TriangleChoice, choose_triang
 from accord.learning.training import determinism, kept_memory
 from accord.methods._model import Choice, FieldModel, Shape
 from accord.methods._proxy import ProxyModel
-from accord.methods._recipe import SPNRecipe
 from accord.methods._refinement import refine
 from accord.methods._stage import train_stage
 from accord.methods._validated import KEYS, measure
+from accord.methods.recipes._recipe import SPNRecipe
 
 if TYPE_CHECKING:
     from accord.methods._spn import StructuredProxyNetwork

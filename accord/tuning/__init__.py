@@ -2,16 +2,16 @@
 
 from accord.tuning._candidates import OPTIONS, Candidate, edge_candidates, has_sparse_features, node_candidates
 from accord.tuning._direction import may_be_directed
-from accord.tuning._groups import Problem
 from accord.tuning._parts import TrainedPart, combine_parts, train_edge_part, train_node_part
-from accord.tuning._plan import SearchBudget
 from accord.tuning._portfolio import METHODS_WITH_PORTFOLIO, Fitted, Portfolio, fit_portfolio
 from accord.tuning._recipe_file import TunedRecipe, read_recipe, write_recipe
 from accord.tuning._schedule import fit_schedule, sequence_schedule
-from accord.tuning._search import SearchResult, search
-from accord.tuning._space import SearchSpace, space_for
-from accord.tuning._table import COLUMNS, TITLES, markdown_table, table_cells, trial_rows
-from accord.tuning._trial import Group, TrialResult, run_trial, run_trials
+from accord.tuning.trials._groups import Problem
+from accord.tuning.trials._plan import SearchBudget
+from accord.tuning.trials._search import SearchResult, search
+from accord.tuning.trials._space import SearchSpace, space_for
+from accord.tuning.trials._table import COLUMNS, TITLES, markdown_table, table_cells, trial_rows
+from accord.tuning.trials._trial import Group, TrialResult, run_trial, run_trials
 
 __all__ = [
     "COLUMNS",

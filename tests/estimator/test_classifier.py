@@ -22,7 +22,7 @@ from accord.errors import (
     OptionError,
     UnseenStatesWarning,
 )
-from accord.estimator import _inputs
+from accord.estimator.fitting import _inputs
 from accord.evaluation import node_accuracy
 from accord.graphs import fit_treatment, graph_topology
 from accord.inference import eliminate_beliefs, propagate

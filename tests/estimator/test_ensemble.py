@@ -11,7 +11,7 @@ from accord import NodeClassifier
 from accord._files import sealed
 from accord.encoders import GCN, MLP
 from accord.errors import InputError, InputTypeError, OptionError
-from accord.estimator import _inputs
+from accord.estimator.fitting import _inputs
 from accord.learning.training._fixed_length import FixedLengthTrainer
 
 TRAIN, VAL, TEST = made_trees(30, 0, states=3), made_trees(15, 1, states=3), made_trees(10, 2, states=3)

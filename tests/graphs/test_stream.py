@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from accord.graphs import GraphStream, batches_of, each, each_numbered, fit_treatment, portions_of, scale_ratio
-from accord.graphs._moments import Moments
+from accord.graphs.features._moments import Moments
 
 
 class Numbers(GraphStream):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from strategies import edge_lists
 from torch.testing import assert_close
 
-from accord.graphs._peeling import peel
+from accord.graphs.structure._peeling import peel
 from accord.inference import _appearance, _spanning, spanning_tree_probabilities
 
 

@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 import accord
-from accord.estimator._automatic import treatment_for
+from accord.estimator.fitting._automatic import treatment_for
 from accord.learning import TrainingOptions
 from accord.tuning import edge_candidates, fit_schedule, has_sparse_features, may_be_directed, node_candidates
 

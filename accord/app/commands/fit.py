@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from accord._files import locked, replacing
 from accord._version import library_versions
-from accord.app.commands.check import show_columns
+from accord.app.commands.data._check import show_columns
 from accord.app.commands.report import unlabelled_words, write_report
 from accord.app.progress import TrainingProgress
 from accord.app.runs import (
@@ -33,8 +33,8 @@ from accord.app.settings import FitSettings, class_weight, override_recipe
 from accord.app.sources import Beside, benchmark_name, load_beside
 from accord.datasets import Benchmark, DigitsBenchmark, FolderBenchmark
 from accord.estimator import NodeClassifier
-from accord.estimator._streaming import check_streaming
-from accord.estimator._weights import plain_weights
+from accord.estimator.fitting._streaming import check_streaming
+from accord.estimator.fitting._weights import plain_weights
 from accord.evaluation import Scores, choose_cases, reliability, score_answers, seen_nodes, unseen_nodes
 from accord.experiments import provenance
 from accord.graphs import (

@@ -15,7 +15,7 @@ from accord.datasets.readers._sequences import SUFFIXES
 from accord.datasets.readers.tables import TableGraphs, TableMapping, is_table_folder
 from accord.errors import DataNotFoundError, GraphError
 from accord.graphs import EDGES, MASKS, NODES, Columns, align, column_difference, columns_of, common_columns
-from accord.graphs._columns import Place
+from accord.graphs.features._columns import Place
 
 SPLITS = ("train", "val", "test")
 

@@ -17,7 +17,7 @@ from accord.datasets._sources import check_memory
 from accord.datasets.readers._arrays import GRAPH_ARRAYS, LISTS, assemble
 from accord.datasets.readers._raw import RawGraph
 from accord.errors import AccordError, GraphError
-from accord.graphs._columns import CATEGORY, NUMBER
+from accord.graphs.features._columns import CATEGORY, NUMBER
 
 SAFE = [Data, HeteroData, DataEdgeAttr, DataTensorAttr]
 SAFE += [getattr(storages, name) for name in ("BaseStorage", "NodeStorage", "EdgeStorage", "GlobalStorage")]

@@ -19,7 +19,7 @@ from accord.datasets.readers.tables import LABEL_PREFIX, is_feature_column
 from accord.errors import GraphError
 from accord.graphs import EDGES, MASKS, NODES, columns_of
 from accord.graphs._checks import check_integer, check_tensor
-from accord.graphs._columns import CATEGORY, MARK, MISSING, NUMBER, category_column
+from accord.graphs.features._columns import CATEGORY, MARK, MISSING, NUMBER, category_column
 
 NODES_FILE, EDGES_FILE = "nodes.csv", "edges.csv"
 SPARSE = 0.2  # largest share of entries that are not zero, of a matrix that is stored as CSR

@@ -14,9 +14,9 @@ from accord.distributed._together import total
 from accord.distributed.decoding._peeling import to_nodes_first
 from accord.errors import InfeasibleError
 from accord.field import PairwiseField
-from accord.inference._decoding import _leaf_tables
 from accord.inference._extended import has_infinity
-from accord.inference._polishing import MAX_ROUNDS, SPREAD, _Arcs, _best_state, _core_pairs
+from accord.inference.decoding._decoding import _leaf_tables
+from accord.inference.decoding._polishing import MAX_ROUNDS, SPREAD, _Arcs, _best_state, _core_pairs
 
 
 def decode_part(field: PairwiseField, part: Part, beliefs: Tensor) -> Tensor:

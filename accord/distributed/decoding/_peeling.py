@@ -8,7 +8,7 @@ from torch import Tensor
 
 from accord.distributed._part import Part
 from accord.distributed._together import total
-from accord.graphs._peeling import Peeling, PeelingRound
+from accord.graphs.structure._peeling import Peeling, PeelingRound
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class PartPeeling(Peeling):
 
 
 def peel_part(part: Part, device: torch.device) -> PartPeeling:
-    """As `accord.graphs._peeling.peel`, with the result on a device; all processes call it together.
+    """As `accord.graphs.structure._peeling.peel`, with the result on a device; all processes call it together.
 
     A part sees all edges of its own nodes. So it knows their degrees, and those of ghosts come from their owners. A
     leaf that is removed is seen where its edge is: by the owners of both ends.

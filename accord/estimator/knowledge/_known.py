@@ -10,9 +10,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from accord.errors import GraphError, InputTypeError
-from accord.estimator._inputs import with_states
-from accord.estimator._thresholds import state_of
+from accord.estimator.fitting._inputs import with_states
 from accord.estimator.knowledge._places import Places
+from accord.estimator.labelling._thresholds import state_of
 from accord.graphs import TRAIN_MASK, labels_within
 
 FREE = -1  # in place of a state: nothing is known

@@ -16,7 +16,7 @@ from accord.field.triangles import TriangleField
 from accord.inference import eliminate_beliefs, k_best
 
 if TYPE_CHECKING:
-    from accord.estimator._labelling import Labelling
+    from accord.estimator.labelling._labelling import Labelling
 
 
 @dataclass(frozen=True, eq=False)

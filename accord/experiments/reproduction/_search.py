@@ -23,7 +23,7 @@ from accord.experiments.reproduction._training import SOURCE, Outcome, Place, Ta
 from accord.graphs import GraphBatch
 from accord.learning import PartOptions
 from accord.methods import Recipe, preset_recipe
-from accord.tuning._space import DECAYS, HIDDEN, RATES, draw_encoder
+from accord.tuning.trials._space import DECAYS, HIDDEN, RATES, draw_encoder
 
 DRAWS = 20
 METHODS = ("spn", "crf", "gmnn")

@@ -4,11 +4,11 @@ import torch
 from torch import Tensor
 
 from accord.field import ChainField
-from accord.inference._draw import draw
 from accord.inference._semiring import REDUCE
 from accord.inference.chains import _reference
 from accord.inference.chains._beliefs import check_feasible
 from accord.inference.chains._problem import as_problem
+from accord.inference.sampling._draw import draw
 
 
 def sample_chains(

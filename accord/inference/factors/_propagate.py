@@ -7,7 +7,7 @@ from accord.errors import FieldError, InputTypeError, OptionError
 from accord.field._checks import LARGEST_POTENTIAL
 from accord.field.factors import FactorField, FlatField, flatten
 from accord.graphs._checks import check_number, check_numbers, check_room, check_tensor
-from accord.graphs._peeling import peel
+from accord.graphs.structure._peeling import peel
 from accord.inference._options import DEFAULT_SWEEPS, DEFAULT_TOLERANCE, PropagationOptions
 from accord.inference.factors import _native, _reference
 from accord.inference.factors._appearance import spanning_forests

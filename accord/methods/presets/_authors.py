@@ -17,7 +17,6 @@ from dataclasses import replace
 from accord.encoders import GCNII, EncoderSpec, FullBilinearScorer, GraphUNet, Linear, LinearScorer
 from accord.errors import OptionError
 from accord.learning import CombinationGrid, PartOptions, RefinementOptions, TrainingOptions
-from accord.methods._recipe import CRFRecipe, GMNNRecipe, Recipe, SPNRecipe
 from accord.methods.presets._paper import (
     BY_SCORE,
     PAPER_GAME_RATE,
@@ -28,6 +27,7 @@ from accord.methods.presets._paper import (
     paper_column,
     paper_value,
 )
+from accord.methods.recipes._recipe import CRFRecipe, GMNNRecipe, Recipe, SPNRecipe
 
 AUTHORS_GCNII = GCNII(hidden=2048, layers=9, alpha=0.5, theta=1.0, skip=True, shared_weights=False)
 AUTHORS_GCNII_PPI = replace(AUTHORS_GCNII, hidden=256, normalisation="layer", normalise_skip=True)

@@ -31,11 +31,11 @@ from accord.encoders import (
 )
 from accord.errors import OptionError
 from accord.learning import CombinationGrid, GameOptions, PartOptions, RefinementOptions
-from accord.methods._config import recipe_from_config, recipe_to_config
-from accord.methods._recipe import CRFRecipe, Recipe, SPNRecipe
-from accord.methods._registry import find_method
 from accord.methods.presets._authors import AUTHORS_REFINEMENT, authors_method, authors_recipe
 from accord.methods.presets._paper import BY_SCORE, PAPER_REFINEMENT, paper_method, paper_recipe
+from accord.methods.recipes._config import recipe_from_config, recipe_to_config
+from accord.methods.recipes._recipe import CRFRecipe, Recipe, SPNRecipe
+from accord.methods.recipes._registry import find_method
 
 OTHER_BENCHMARKS = ("digits",)  # sets that presets know and `accord.datasets.load_benchmark` does not read
 

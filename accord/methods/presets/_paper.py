@@ -23,7 +23,7 @@ from accord.encoders import (
 )
 from accord.errors import OptionError
 from accord.learning import CombinationGrid, PartOptions, RefinementOptions, TrainingOptions
-from accord.methods._recipe import CRFRecipe, GMNNRecipe, Recipe, SPNRecipe
+from accord.methods.recipes._recipe import CRFRecipe, GMNNRecipe, Recipe, SPNRecipe
 
 # How the combination is chosen on benchmarks: the best score on validation data, no caution.
 BY_SCORE: dict[str, Any] = {"rule": "score", "shrinkage": 0.0}

@@ -10,8 +10,8 @@ from conftest import require_file
 from strategies import DTYPE
 
 import accord
-from accord.app.commands import _solving
-from accord.app.commands._solving import _rounds
+from accord.app.commands.solve import _work
+from accord.app.commands.solve._work import _rounds
 from accord.field.files import read_map, read_mar, read_pr
 
 
@@ -88,7 +88,7 @@ def test_models_that_are_too_wide_are_approximated_and_that_is_said(model, monke
     def too_wide(*arguments, **options):
         raise accord.errors.TooLargeError("eliminate_beliefs: too wide")
 
-    monkeypatch.setattr(_solving, "eliminate_beliefs", too_wide)
+    monkeypatch.setattr(_work, "eliminate_beliefs", too_wide)
     result = call("solve", model, "--task", "marginals")
     assert result.exit_code == 0
     assert "too wide for exact elimination. Belief propagation approximates it." in result.stderr
@@ -119,7 +119,7 @@ def test_an_interrupt_keeps_the_labels_of_earlier_rounds(model, field, tmp_path,
         found = accord.maximise(field, budget=budget, seed=seed)
         return type(found)(found.labels, found.score, found.bound + 1, found.optimal & False, found.method, 0.1)
 
-    monkeypatch.setattr(_solving, "maximise", interrupted)
+    monkeypatch.setattr(_work, "maximise", interrupted)
     result = call("solve", model)
     assert result.exit_code == 130
     assert "not proved" in result.stdout and "Stopped." in result.stderr
@@ -148,7 +148,7 @@ def test_the_better_of_two_rounds_is_kept(model, monkeypatch):
             found.labels, found.score - level, found.bound + 5 - level, found.optimal & False, found.method, 0.1
         )
 
-    monkeypatch.setattr(_solving, "maximise", worse_later)
+    monkeypatch.setattr(_work, "maximise", worse_later)
     found = solve(model, "--seed", "7")
     best = accord.maximise(accord.read_uai(model))
     assert calls == [7, 8]
@@ -162,7 +162,7 @@ def test_a_search_without_labels_is_refused(model, monkeypatch):
         none = torch.full_like(found.labels, -1)
         return type(found)(none, found.score - torch.inf, found.bound, found.optimal & False, found.method, 0.1)
 
-    monkeypatch.setattr(_solving, "maximise", nothing)
+    monkeypatch.setattr(_work, "maximise", nothing)
     assert "No labelling without forbidden states was found in 3 s" in refused_last(model, "--budget", "3")
 
 

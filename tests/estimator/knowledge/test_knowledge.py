@@ -280,7 +280,7 @@ def test_thresholds_take_known_labels_but_no_constraints(fitted):
 
 
 def test_falling_back_obeys_constraints(fitted, monkeypatch):
-    monkeypatch.setattr("accord.estimator._trust.most_departures", lambda usual, nodes: -1)
+    monkeypatch.setattr("accord.estimator.labelling._trust.most_departures", lambda usual, nodes: -1)
     monkeypatch.setattr(fitted, "fallback", True)
     for graph in TEST:
         given = {"known": {0: 2}, "forbid": [("ant", "ant"), ("bee", "bee")]}

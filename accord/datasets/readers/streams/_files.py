@@ -26,7 +26,7 @@ from accord.graphs import (
     has_tokens,
     labels_within,
 )
-from accord.graphs._columns import Place
+from accord.graphs.features._columns import Place
 
 BLOCK = 256  # graphs that are converted together
 

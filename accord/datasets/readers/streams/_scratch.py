@@ -11,7 +11,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 from torch_geometric.data import Data
 
-from accord.graphs._ego import SHARED_LISTS
+from accord.graphs.structure._ego import SHARED_LISTS
 
 
 class Scratch:

@@ -9,7 +9,7 @@ import numpy as np
 from accord.datasets._sources import check_memory
 from accord.datasets.readers._findings import Findings
 from accord.datasets.readers.tables._cells import Column
-from accord.graphs._columns import CATEGORY, MARK, MISSING, NUMBER, Columns
+from accord.graphs.features._columns import CATEGORY, MARK, MISSING, NUMBER, Columns
 
 MOST_CATEGORIES = 100  # different values of a column of text that is read as categories
 FEW_ROWS = 20  # from so many values on, a column that differs in most rows names them rather than describing them

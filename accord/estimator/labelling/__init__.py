@@ -1,0 +1,1 @@
+"""What a fitted model says about graphs: labels, probabilities, how far to trust them, and why."""

@@ -1,0 +1,1 @@
+"""What is computed from edges alone: ego networks, triangles, clusters, colourings, cores."""

@@ -1,0 +1,1 @@
+"""Labellings drawn from a field: exactly, or by Gibbs sampling."""

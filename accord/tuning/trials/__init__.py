@@ -1,0 +1,1 @@
+"""The search over settings: what it tries, for how long, its trials, and where they are stored."""

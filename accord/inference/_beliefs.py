@@ -11,9 +11,12 @@ from accord.errors import InfeasibleError
 from accord.field import PairwiseField
 from accord.inference._blocks import blocks
 from accord.inference._extended import Extended
+from accord.inference._options import DEFAULT_SWEEPS
 from accord.inference.decoding._decoding import decode
 from accord.inference.kernels import Problem
 from accord.inference.kernels.reference import cavities, collect_with_levels
+
+UNSETTLED = 1e-3  # of `residual`: beliefs that change less differ too little to decode others
 
 
 def check_feasible(node: Tensor) -> None:
@@ -129,13 +132,20 @@ class Beliefs:
 
         Trees attached to the graph are labelled optimally given the rest, so forests are solved exactly, ties
         included. Nodes on loops take their best state, then single nodes change while that raises the joint score.
-        Forbidden pairs are repaired. For the best state of each node on its own, use `beliefs.node.argmax(-1)`.
+        Graphs with a tied node on a loop, and those that did not converge in 200 sweeps or more, are also searched for
+        labels with a higher score, with an amount of work that depends on their size alone. Forbidden pairs are
+        repaired. For the best state of each node on its own, use `beliefs.node.argmax(-1)`.
 
         Raises:
-            InfeasibleError: no labelling without forbidden states or pairs was found.
+            InfeasibleError: there is no labelling without forbidden states or pairs, or none was found; `proved` tells
+                which.
         """
         return self._labels
 
     @cached_property
     def _labels(self) -> Tensor:
-        return decode(self.field, self.node.detach())
+        unsettled = None
+        if not bool(self.converged.all()):
+            # Fewer sweeps are a choice: labels are then those of the beliefs as far as they got.
+            unsettled = ~self.converged & (self.residual > UNSETTLED) & (self.sweeps >= DEFAULT_SWEEPS)
+        return decode(self.field, self.node.detach(), unsettled)

@@ -3,7 +3,8 @@
 Leaves are folded into their parents round by round, nodes of the core change while that raises the joint score, and
 leaves are labelled from the core outwards. After each step ghosts get what their owners have. So all labels are those
 that one process would give, with two exceptions, which need the whole graph in one place: graphs whose beliefs leave a
-node undecided are not searched further, and labels that hold a forbidden pair are refused, not repaired.
+node undecided or did not converge are not searched further, and labels that hold a forbidden pair are refused, not
+repaired.
 """
 
 import torch

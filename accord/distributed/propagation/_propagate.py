@@ -57,7 +57,8 @@ class PartResult(Beliefs):
     def decode(self) -> Tensor:
         """One joint labelling [own + ghosts], by the steps of `Beliefs.decode`; all processes call it together.
 
-        Where beliefs leave nodes undecided, `Beliefs.decode` searches the whole graph, so its labels can differ.
+        Where beliefs leave nodes undecided or did not converge, `Beliefs.decode` searches the whole graph; its labels
+        can differ.
 
         Raises:
             InfeasibleError: the labels hold forbidden states or pairs, which are not repaired.

@@ -66,7 +66,7 @@ def predict_part(model: NodeClassifier, graph: PartGraph, precision: float | Non
     """Label the own nodes of a part as `NodeClassifier.predict` labels them in the whole graph; called by all together.
 
     Networks exchange the representations of border nodes after each layer, belief propagation their messages, and
-    decoding their labels. What `predict` does beyond that, a search where beliefs leave nodes undecided and the repair
+    decoding their labels. What `predict` does beyond that, a search where beliefs decide nothing and the repair
     of forbidden pairs, needs the whole graph: the first is left out, the second raises InfeasibleError.
 
     Args:

@@ -3,12 +3,14 @@
 1. Fold: leaves are removed round by round, and each adds the best score of its subtree to its parent's potential. The
    nodes that remain are the core.
 2. Core: each node takes its best state; then single nodes change state while that raises the joint score. Graphs whose
-   beliefs leave a node of the core undecided, such as symmetric ones, are searched with a fixed amount of work.
+   beliefs leave a node of the core undecided, such as symmetric ones, or did not converge, are searched with a fixed
+   amount of work; labels change only for a higher score.
 3. Unfold: from the core outwards, each leaf takes its best state given its parent's.
 
 The core of a tree is a single node, so trees are decoded exactly. A change that removes a forbidden pair is always
 made, whatever it costs in score. If forbidden pairs remain, their component is solved exactly by elimination, or where
-it is too wide for that, a labelling is searched for and then improved in the same way.
+it is too wide for that, by the compiled search with a fixed amount of work. Without a compiler, a plain search finds a
+labelling, which is then improved in the same way.
 """
 
 import numpy as np
@@ -19,27 +21,34 @@ from accord.errors import InfeasibleError, TooLargeError
 from accord.field import PairwiseField
 from accord.graphs.structure._peeling import PeelingRound
 from accord.inference._extended import has_infinity
-from accord.inference.decoding._feasibility import find_labels
+from accord.inference.decoding._feasibility import find_labels, possible_states
 from accord.inference.decoding._polishing import polish
 from accord.inference.exact import eliminate_beliefs
-from accord.inference.search import search_undecided
+from accord.inference.kernels.cpu._build import BuildError
+from accord.inference.search import search_allowed, search_undecided
 
 
-def decode(field: PairwiseField, beliefs: Tensor) -> Tensor:
-    """Labels [*replicas, nodes] from node beliefs [*replicas, nodes, states]."""
+def decode(field: PairwiseField, beliefs: Tensor, unsettled: Tensor | None = None) -> Tensor:
+    """Labels [*replicas, nodes] from node beliefs [*replicas, nodes, states].
+
+    Args:
+        field: the field.
+        beliefs: of its nodes.
+        unsettled: [*replicas, graphs]: graphs whose messages did not converge; None for none.
+    """
     with torch.no_grad():
         node, edge = field.expanded()
         folded = _fold(field, node, edge)
         barred = has_infinity(edge)
-        labels = beliefs.reshape(node.shape).argmax(-1)
-        labels = polish(field, folded, edge, barred, labels)
+        beliefs = beliefs.reshape(node.shape)
+        labels = polish(field, folded, edge, barred, beliefs.argmax(-1))
+        labels = search_undecided(field, folded, edge, beliefs, labels, unsettled)
         labels = _unfold(field, folded, edge, labels)
-        labels = search_undecided(field, node, edge, beliefs.reshape(node.shape), labels)
         if barred or has_infinity(node):
             score = field.score(labels.reshape(*field.replicas, field.num_nodes)).reshape(node.shape[0], -1)
             for replica in (score == -torch.inf).any(-1).nonzero().flatten().tolist():
-                wishes = beliefs.reshape(node.shape)[replica]
-                labels[replica] = _repair(field.edge_index, node[replica], edge[replica], labels[replica], wishes)
+                own = node[replica], edge[replica], labels[replica], beliefs[replica]
+                labels[replica] = _repair(field.edge_index, *own)
         return labels.reshape(*field.replicas, field.num_nodes)
 
 
@@ -87,7 +96,7 @@ def _repair(edge_index: Tensor, node: Tensor, edge: Tensor, labels: Tensor, beli
         part = PairwiseField(position[edge_index[:, kept]], node[inside], edge[kept])
         members = inside.nonzero().flatten()
         try:
-            labels[inside] = _solve_component(part, beliefs[inside])
+            labels[inside] = _solve_component(part, labels[inside], beliefs[inside])
         except InfeasibleError as error:
             size = f"the component of node {int(members[0])} ({len(members)} nodes)"
             nodes = members[error.nodes].tolist() if error.nodes else members.tolist()
@@ -103,11 +112,15 @@ def _repair(edge_index: Tensor, node: Tensor, edge: Tensor, labels: Tensor, beli
     return labels
 
 
-def _solve_component(part: PairwiseField, beliefs: Tensor) -> Tensor:
+def _solve_component(part: PairwiseField, labels: Tensor, beliefs: Tensor) -> Tensor:
     """Labels of a component without forbidden states or pairs: the best ones, or any that were found, improved."""
     try:
         return eliminate_beliefs(part, semiring="max").decode()
     except TooLargeError:
+        possible_states(part)  # of contradictions that it finds it tells the cause
+    try:
+        return search_allowed(part, labels)
+    except BuildError:
         labels = find_labels(part, beliefs)[None]
     node, edge = part.expanded()
     folded = _fold(part, node, edge)

@@ -13,10 +13,9 @@ from accord.errors import InfeasibleError
 from accord.field.factors import FactorField
 from accord.inference.kernels.cpu._build import BuildError
 from accord.inference.search import _native, _reference
+from accord.inference.search._fixed import PATIENCE, SEED, UNLIMITED, WAYS, WORK
 from accord.inference.search._ragged import Components, Ragged, ragged
-from accord.inference.search._undecided import SEED, UNLIMITED, WORK
 
-WAYS = 1 | 4  # elimination and local search: bounds and proofs are of no use here
 PASSES = 20  # of the reference, where there is no compiler
 
 
@@ -40,7 +39,7 @@ def _search(model: Ragged, start: np.ndarray) -> Components:
         _native.load()
     except BuildError:
         return _reference.solve(model, UNLIMITED, SEED, passes=PASSES, start=start)
-    return _native.solve(model, UNLIMITED, SEED, work=WORK, ways=WAYS, start=start)
+    return _native.solve(model, UNLIMITED, SEED, work=WORK, ways=WAYS, start=start, patience=PATIENCE)
 
 
 def _failure(model: Ragged, found: Components) -> InfeasibleError:

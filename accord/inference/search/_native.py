@@ -26,6 +26,7 @@ class _Arguments(ctypes.Structure):
         ("budget", ctypes.c_double),
         ("used", ctypes.c_double),
         ("work", ctypes.c_double),
+        ("patience", ctypes.c_double),
         ("threads", ctypes.c_int64),
         ("ways", ctypes.c_int64),
         ("seed", ctypes.c_uint64),
@@ -54,6 +55,7 @@ def solve(
     ways: int = ALL_WAYS,
     start: np.ndarray | None = None,
     threads: int = 1,
+    patience: float = 0.0,
 ) -> Components:
     """Search every connected component for at most `budget` seconds in all.
 
@@ -63,12 +65,15 @@ def solve(
         seed: of the random choices.
         used: seconds of the budget that have passed. Apart from the budget, because what is tried depends on that.
         work: where it is not 0, every component gets one turn of a fixed amount of work: so many seconds for each node
-            on a usual machine. The result then does not depend on time, if the budget suffices.
+            on a usual machine, and a little for each edge. The result then does not depend on time, if the budget
+            suffices, nor on the other components.
         ways: methods that may be used besides the dual, as bits: 1 elimination, 2 mini-buckets, 4 local search,
             8 branching.
-        start: [nodes], labels from which the search begins; -1 leaves a node open.
+        start: [nodes], labels from which the search begins; -1 leaves a node open. Components that are all open begin
+            from nothing.
         threads: with more than one, a second thread also searches for labels. They are used where the first has not
             proved its own best, so that a search that ends early stays repeatable.
+        patience: with `work`, seconds of work of further turns, where nothing allowed was found in the first.
     """
     nodes = model.num_nodes
     whole, real = np.zeros((2, nodes), dtype=np.int64), np.zeros((2, nodes))
@@ -95,6 +100,7 @@ def solve(
         budget=budget,
         used=used,
         work=work,
+        patience=patience,
         threads=threads,
         ways=ways,
         seed=seed,

@@ -113,6 +113,14 @@ class Ragged:
         states[:, : self.num_own] = labels
         return states.reshape(-1)
 
+    def places(self, labels: np.ndarray) -> np.ndarray:
+        """The reverse of `labels`: where states of the field are among the possible ones; -1 where they are not."""
+        node = np.repeat(np.arange(self.num_nodes), np.diff(self.at))
+        here = np.nonzero(self.state == labels[node])[0]
+        places = np.full(self.num_nodes, -1, dtype=np.int64)
+        places[node[here]] = here - self.at[node[here]]
+        return places
+
     def components(self) -> np.ndarray:
         """[nodes]: connected components, numbered by their first node."""
         import scipy.sparse as sparse  # scipy is slow to load, and most calls do not need it

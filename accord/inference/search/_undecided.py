@@ -1,68 +1,92 @@
 """Better labels where beliefs cannot decide: a search with a fixed amount of work.
 
 In a symmetric field, such as a glass without evidence, all beliefs are uniform, and the best state of each node says
-nothing. Such graphs are labelled by the same search as in `maximise`, for an amount of work that depends on their size
-only, so that decoding never depends on time.
+nothing. Where messages still oscillate after all sweeps, beliefs say little more. The loops of such graphs are labelled
+by the same search as in `maximise`, for an amount of work that depends on their size only.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from accord.field import PairwiseField
 from accord.inference.kernels.cpu._build import BuildError
 from accord.inference.search import _native
+from accord.inference.search._fixed import SEED, UNLIMITED, WAYS, WORK
 from accord.inference.search._ragged import without_padding
 
 TIE = 1e-6  # nats between a node's best two beliefs; less is rounding
-WORK = 5e-5  # seconds of work for each node of a graph, on a usual machine; see native/maximise.cpp for the most
 GAIN = 1e-9  # least relative gain of score: ties keep the labels that beliefs chose
-UNLIMITED = 1e9  # seconds: the amount of work ends the search
-SEED = 0
+MOST_ENTRIES = 2**24  # of a graph's edge tables; with more, the search takes longer than the sweeps before it
 
 
-def search_undecided(field: PairwiseField, node: Tensor, edge: Tensor, beliefs: Tensor, labels: Tensor) -> Tensor:
-    """Labels [R, nodes], replaced in graphs where a node on a loop is undecided and the search finds a higher score.
+def search_undecided(
+    field: PairwiseField, node: Tensor, edge: Tensor, beliefs: Tensor, labels: Tensor, unsettled: Tensor | None
+) -> Tensor:
+    """Labels [R, nodes], replaced in graphs with loops that are undecided, where the search finds a higher score.
+
+    Only nodes on loops, or between loops, are searched; labels of the trees that hang on them are for the caller.
 
     Args:
         field: the field.
-        node: its node potentials [R, nodes, states].
+        node: its node potentials, with what trees add to them [R, nodes, states].
         edge: its edge potentials [R, edges, states, states].
         beliefs: [R, nodes, states].
         labels: [R, nodes], as decoded from the beliefs.
+        unsettled: [*replicas, graphs]: where messages did not converge; None for nowhere.
     """
-    undecided = _undecided(field, beliefs)
-    if not bool(undecided.any()):
+    core_edge = field.peeling.core_edge
+    if beliefs.shape[-1] < 2 or not bool(core_edge.any()):
+        return labels
+    ends = field.edge_index[:, core_edge]
+    looped = torch.zeros_like(field.peeling.core).index_fill_(0, ends.flatten(), True)
+    first, second = beliefs.topk(2, dim=-1).values.unbind(-1)
+    tied = looped & (first - second <= TIE)  # -inf twice gives NaN, which is no tie
+    searched = _any_of_graph(tied, field)
+    if unsettled is not None:
+        searched |= unsettled.reshape(searched.shape) & _searchable(field, ends[0])
+    if not bool(searched.any()):
         return labels
     try:
         _native.load()
     except BuildError:
         return labels  # propagate has already warned that there is no compiler
-    source = field.edge_index[0]
-    before = field.score(labels.reshape(*field.replicas, -1)).reshape(undecided.shape).double()
+    # A node without any state is reported by the caller.
+    searched &= ~_any_of_graph(looped & (node == -torch.inf).all(-1), field)
     result = labels.clone()
-    for replica in undecided.any(-1).nonzero().flatten().tolist():
-        inside = undecided[replica][field.graph]
-        kept = inside[source]
-        position = inside.cumsum(0) - 1
-        model = without_padding(
-            position[field.edge_index[:, kept]],
-            node[replica : replica + 1, inside],
-            edge[replica : replica + 1, kept],
-            field.graph[inside],
-        )
-        found = model.labels(_native.solve(model, UNLIMITED, SEED, work=WORK).labels)
-        result[replica, inside] = torch.from_numpy(found).to(labels.device)
-    after = field.score(result.clamp_min(0).reshape(*field.replicas, -1)).reshape(undecided.shape).double()
-    missing = torch.zeros_like(after).index_add(-1, field.graph, (result < 0).to(after.dtype)) > 0
-    better = undecided & ~missing & ((after > before + GAIN * before.abs()) | (before == -torch.inf) & (after > before))
-    return torch.where(better[:, field.graph], result, labels)
+    for replica in searched.any(-1).nonzero().flatten().tolist():
+        inside = (looped & searched[replica][field.graph]).nonzero().flatten()
+        own = node[replica], edge[replica], labels[replica, inside], tied[replica, inside]
+        result[replica, inside] = _searched(field, *own, inside)
+    return result
 
 
-def _undecided(field: PairwiseField, beliefs: Tensor) -> Tensor:
-    """Graphs [R, graphs] with a node on a loop, or between loops, whose best two states have the same belief."""
-    if beliefs.shape[-1] < 2 or not bool(field.peeling.core_edge.any()):
-        return torch.zeros(beliefs.shape[0], field.num_graphs, dtype=torch.bool, device=beliefs.device)
-    first, second = beliefs.topk(2, dim=-1).values.unbind(-1)
-    tied = field.peeling.core & (first - second <= TIE)  # -inf twice gives NaN, which is no tie
-    count = torch.zeros(beliefs.shape[0], field.num_graphs, dtype=torch.long, device=beliefs.device)
-    return count.index_add(-1, field.graph, tied.long()) > 0
+def _searched(field: PairwiseField, node: Tensor, edge: Tensor, labels: Tensor, tied: Tensor, inside: Tensor) -> Tensor:
+    """Labels of the nodes `inside`, all that are searched, better ones where they are found.
+
+    The search begins with the labels, except those of tied nodes, which say nothing.
+    """
+    position = torch.full_like(field.graph, -1).index_copy_(0, inside, torch.arange(len(inside)).to(inside))
+    kept = field.peeling.core_edge & (position[field.edge_index[0]] >= 0)
+    model = without_padding(
+        position[field.edge_index[:, kept]], node[None, inside], edge[None, kept], field.graph[inside]
+    )
+    own = model.places(labels.cpu().numpy())
+    start = np.where(tied.cpu().numpy(), -1, own)
+    found = _native.solve(model, UNLIMITED, SEED, work=WORK, ways=WAYS, start=start).labels
+    before, after = (model.scores(chosen, model.graph, field.num_graphs) for chosen in (own, found))
+    slack = GAIN * np.abs(np.where(before == -np.inf, 0.0, before))
+    better = torch.from_numpy((after > before + slack)[model.graph]).to(labels.device)
+    return torch.where(better, torch.from_numpy(model.labels(found)).to(labels.device), labels)
+
+
+def _searchable(field: PairwiseField, source: Tensor) -> Tensor:
+    """Graphs [graphs] with loops, which are not too large; of all edges of loops one end is given."""
+    edges = torch.bincount(field.graph[source], minlength=field.num_graphs)
+    return (edges > 0) & (edges * field.num_states**2 <= MOST_ENTRIES)
+
+
+def _any_of_graph(nodes: Tensor, field: PairwiseField) -> Tensor:
+    """Graphs [R, graphs] of which some of the nodes [R, nodes] is true."""
+    count = torch.zeros(len(nodes), field.num_graphs, dtype=torch.long, device=nodes.device)
+    return count.index_add(-1, field.graph, nodes.long()) > 0

@@ -2,15 +2,19 @@
 
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
+from inference.search_cases import colouring as planted_colouring
 from strategies import DTYPE, fields
 
 from accord import PairwiseField, propagate
 from accord.errors import InfeasibleError, TooLargeError
 from accord.inference import _blocks, find_labels, possible_states
 from accord.inference.decoding import _decoding
+from accord.inference.kernels.cpu._build import BuildError
+from accord.inference.search import _native
 
 
 def labellings(field):
@@ -95,16 +99,68 @@ def test_wide_graphs_are_coloured():
     assert torch.equal(labels, again)
 
 
-def test_decoding_searches_where_elimination_is_too_wide(monkeypatch):
+def forbid_elimination(monkeypatch):
     def too_wide(*_, **__):
         raise TooLargeError("too wide")
 
+    monkeypatch.setattr(_decoding, "eliminate_beliefs", too_wide)
+
+
+def test_decoding_searches_where_elimination_is_too_wide(monkeypatch):
+    forbid_elimination(monkeypatch)
     index = random_graph(40, 6.0, 1)
     generator = torch.Generator().manual_seed(0)
     field = colouring(index, 40, 4).with_potentials(node=torch.randn(40, 4, generator=generator, dtype=torch.float32))
-    monkeypatch.setattr(_decoding, "eliminate_beliefs", too_wide)
     monkeypatch.setattr(_decoding, "polish", lambda field, folded, edge, barred, labels: labels)  # leaves conflicts
     labels = propagate(field, semiring="max", max_sweeps=1).decode()
+    assert bool((labels[index[0]] != labels[index[1]]).all())
+
+
+@pytest.mark.parametrize(("size", "degree"), [(300, 4.0), (500, 4.5)])
+def test_colourings_near_the_threshold_are_decoded(size, degree):
+    """Random graphs with a colouring, too wide for elimination, and with beliefs that say nothing."""
+    for seed in range(20):
+        field = planted_colouring(size, degree, seed)
+        labels = propagate(field, semiring="max").decode()
+        assert float(field.score(labels)) == 0.0
+    assert torch.equal(propagate(field, semiring="max").decode(), labels)
+
+
+def test_a_contradiction_that_the_compiled_search_finds_is_proved(monkeypatch):
+    """Three colours on four nodes that are all linked: arc consistency removes nothing."""
+    forbid_elimination(monkeypatch)
+    field = colouring(torch.combinations(torch.arange(4)).T, 4, 3)
+    with pytest.raises(InfeasibleError, match="component of node 0 .4 nodes. has no labelling") as caught:
+        propagate(field, semiring="max").decode()
+    assert caught.value.proved and caught.value.nodes == [0, 1, 2, 3]
+
+
+def test_a_compiled_search_that_gives_up_says_that_there_may_be_a_labelling(monkeypatch):
+    forbid_elimination(monkeypatch)
+    solve = _native.solve
+
+    def nothing(*given, **options):
+        found = solve(*given, **options)
+        return found._replace(labels=np.full_like(found.labels, -1))
+
+    monkeypatch.setattr(_native, "solve", nothing)
+    monkeypatch.setattr(_decoding, "polish", lambda field, folded, edge, barred, labels: labels)  # leaves conflicts
+    field = colouring(torch.combinations(torch.arange(4)).T, 4, 4)
+    with pytest.raises(InfeasibleError, match="there may be one") as caught:
+        _decoding.decode(field, torch.zeros(4, 4))
+    assert not caught.value.proved and caught.value.nodes == [0, 1, 2, 3]
+
+
+def test_without_a_compiler_the_plain_search_repairs(monkeypatch):
+    def fail():
+        raise BuildError("no compiler")
+
+    forbid_elimination(monkeypatch)
+    monkeypatch.setattr(_native, "load", fail)
+    monkeypatch.setattr(_decoding, "polish", lambda field, folded, edge, barred, labels: labels)  # leaves conflicts
+    index = random_graph(40, 6.0, 1)
+    field = colouring(index, 40, 4)
+    labels = _decoding.decode(field, torch.zeros(40, 4))
     assert bool((labels[index[0]] != labels[index[1]]).all())
 
 

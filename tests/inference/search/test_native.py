@@ -6,7 +6,8 @@ import time
 
 import numpy as np
 import pytest
-from inference.search_cases import glass, small_fields
+from inference.search_cases import colouring, glass, small_fields
+from strategies import union
 
 from accord.inference import eliminate_beliefs
 from accord.inference.search import _dual, _native, _reference
@@ -81,6 +82,22 @@ def test_a_fixed_amount_of_work_is_repeatable():
     model = ragged(glass(20))
     one, two = (_native.solve(model, 60.0, seed=4, work=2e-5) for _ in range(2))
     assert (one.labels == two.labels).all() and (one.bound == two.bound).all()
+
+
+def test_components_are_searched_independently():
+    """To the bit: the work of one leaves no rounding in the limits of the next."""
+    models = [ragged(part) for part in (glass(20), glass(18, seed=1), glass(19, seed=2, signs=False))]
+    found = [_native.solve(model, 60.0, seed=4, work=2e-5, ways=5).labels for model in models]
+    whole = ragged(union([glass(20), glass(18, seed=1), glass(19, seed=2, signs=False)]))
+    assert (_native.solve(whole, 60.0, seed=4, work=2e-5, ways=5).labels == np.concatenate(found)).all()
+
+
+def test_patience_finds_labels_where_one_turn_does_not():
+    fields = [colouring(500, 4.5, seed) for seed in range(6)]
+    short = [_native.solve(ragged(field), 60.0, seed=0, work=1e-6, ways=5).labels for field in fields]
+    long = [_native.solve(ragged(field), 60.0, seed=0, work=1e-6, ways=5, patience=4.0).labels for field in fields]
+    assert sum((labels >= 0).all() for labels in short) < 6, "or the test shows nothing"
+    assert all((labels >= 0).all() for labels in long)
 
 
 def test_reference_bounds_hold():

@@ -16,6 +16,8 @@ def test_forbidden_states_take_no_room():
     assert model.tables.tolist() == [0, 6] and model.table_at.tolist() == [0]
     assert model.labels(np.array([1, 0])).tolist() == [2, 0]
     assert model.labels(np.array([-1, 0])).tolist() == [-1, 0]
+    assert model.places(np.array([2, 0])).tolist() == [1, 0]
+    assert model.places(np.array([1, 2])).tolist() == [-1, -1]
 
 
 def test_scores_equal_those_of_the_field():

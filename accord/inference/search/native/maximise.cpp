@@ -15,7 +15,8 @@ constexpr double QUICK_SHARE = 0.03;        // of the time for elimination: what
 constexpr double QUICK_TURN = 0.1;          // seconds of work that everything else may use before a long elimination
 constexpr double FIRST_TURN = 0.05;         // seconds of work, see Clock; each turn is twice as long as the one before
 constexpr double FIRST_PASSES = 50;         // of the dual, which the first turn of a large field can hold
-constexpr double MOST_WORK = 0.2;           // seconds of work of a component that has a single turn
+constexpr double MOST_WORK = 0.2;           // seconds of work of a turn whose amount is fixed
+constexpr double EDGE_SHARE = 0.04;         // of the work for a node: what such a turn gets for an edge or a factor
 constexpr double FOREVER = 1e300;           // no limit but the budget
 constexpr int MOST_PASSES = 100000;         // of the dual in one turn
 
@@ -28,15 +29,32 @@ struct Job {
     Job(Part&& given, uint64_t seed, const Clock& clock) : part(std::move(given)), portfolio(part.model, seed, clock) {}
 };
 
-// One component's turn of so many seconds of work.
-inline void advance(Portfolio& p, double share, int64_t ways, const Clock& clock) {
+// One component's turn of so many seconds of work. With `any`, labels that are allowed suffice.
+inline void advance(Portfolio& p, double share, int64_t ways, const Clock& clock, bool any = false) {
     const double end = clock.seconds() + share;
     const auto until = [&](double part) { return clock.seconds() + part * std::max(end - clock.seconds(), 0.0); };
     if (!p.converged()) p.tighten(until(0.25), MOST_PASSES);
     if (!p.done()) p.satisfy(until(0.5));
     if (!p.done() && ways & BY_GROUPS) p.tighten_by_groups(until(0.3));
-    if (!p.done() && ways & BY_SEARCH) p.search(until(p.nearly_solved() ? 0.4 : 0.95));
+    if (!p.done() && ways & BY_SEARCH) p.search(until(p.nearly_solved() ? 0.4 : 0.95), any);
     if (!p.done() && ways & BY_BRANCHING) p.branch(end);
+}
+
+// One turn of fixed work. While nothing allowed is found, further ones, each twice as long; then one more to improve it.
+inline void advance_fixed(Portfolio& p, const Model& m, const Arguments& a, const Clock& clock) {
+    const double share = std::min(a.work * (m.nodes + EDGE_SHARE * double(m.num_tables())), MOST_WORK);
+    const auto turn = [&](double seconds, bool any) {
+        clock.restart();
+        advance(p, seconds, a.ways, clock, any);
+    };
+    turn(share, false);
+    double spent = 0;
+    for (double next = 2 * share; !p.done() && p.found.x.empty() && spent + next <= a.patience; next *= 2) {
+        turn(next, true);
+        spent += next;
+    }
+    if (spent > 0 && !p.done() && !p.found.x.empty()) turn(share, false);
+    if (a.ways & BY_SEARCH) p.finish();
 }
 
 // By elimination, unless a few passes of the dual, or a short turn of everything else, suffice.
@@ -86,24 +104,35 @@ inline void solve(Arguments& a) {
             const Plan plan = job->portfolio.plan(a.start || !m.factors.empty() ? quick : QUICK_WORK);
             if (!plan.fixed) job->portfolio.eliminate(plan, FOREVER);
         }
-        if (a.start && !job->portfolio.done()) job->portfolio.begin(given(a, job->part));
+        if (a.start && !job->portfolio.done()) {
+            Labels x = given(a, job->part);
+            const auto is_given = [](int32_t label) { return label >= 0; };
+            if (std::any_of(x.begin(), x.end(), is_given)) job->portfolio.begin(std::move(x));
+        }
         if (job->portfolio.done())
             write(a, c, job->part.nodes, &job->part, job->portfolio.found);
         else
             open.emplace_back(c, std::move(job));
     }
+    if (a.work > 0) {
+        for (auto& [c, job] : open) {
+            advance_fixed(job->portfolio, job->part.model, a, clock);
+            write(a, c, job->part.nodes, &job->part, job->portfolio.found);
+        }
+        return;
+    }
     std::vector<std::unique_ptr<Job>> closed;  // kept as long as the helper may use their models
     std::vector<const Model*> models;
     std::unique_ptr<Helper> helper;
     for (auto& [c, job] : open) models.push_back(&job->part.model);
-    if (a.threads > 1 && a.work == 0 && a.ways & BY_SEARCH && !open.empty() && clock.elapsed() < a.budget - a.used)
+    if (a.threads > 1 && a.ways & BY_SEARCH && !open.empty() && clock.elapsed() < a.budget - a.used)
         try {
             helper = std::make_unique<Helper>(models, a.seed + 1, a.budget - a.used - clock.elapsed());
         } catch (const std::system_error&) {  // no more threads are allowed
         }
     // A share of the time for exact solutions, before anything else is tried on the component.
     for (auto& [c, job] : open) {
-        const double seconds = a.work > 0 ? 0 : 0.75 * a.budget / double(open.size());
+        const double seconds = 0.75 * a.budget / double(open.size());
         if (a.ways & BY_ELIMINATION && seconds * ENTRIES_PER_SECOND > QUICK_WORK && !clock.late())
             solve_exactly(job->portfolio, seconds, a.ways, clock);
     }
@@ -114,10 +143,9 @@ inline void solve(Arguments& a) {
     for (; !open.empty(); share *= 2) {
         for (auto& [c, job] : open) {
             Portfolio& p = job->portfolio;
-            if (a.work > 0) share = std::min(a.work * job->part.model.nodes, MOST_WORK);
             if (!p.done()) advance(p, share, a.ways, clock);
         }
-        const bool last = a.work > 0 || clock.late();
+        const bool last = clock.late();
         if (last && helper) {
             helper->stop();
             for (auto& [c, job] : open) {

@@ -146,18 +146,27 @@ class Portfolio {
         if (!x.empty()) offer(x, LOCAL);
     }
 
-    void search(double deadline) {
+    // Until the deadline; with `any`, only until there are allowed labels.
+    void search(double deadline, bool any = false) {
         if (!population_) {
             population_ = std::make_unique<Population>(m_, random_, clock_, std::max(deadline - clock_.seconds(), 0.0));
             if (!found.x.empty()) population_->add(found.x);
         }
-        while (!done() && !clock_.past(deadline)) {
+        while (!done() && !clock_.past(deadline) && !(any && !found.x.empty())) {
             population_->round(deadline, [&](const Labels& x) { return offer(x, LOCAL); });
             if (population_->too_soft()) {
                 population_->harden();
                 if (!found.x.empty()) population_->add(found.x);
             }
         }
+    }
+
+    // Changes of single nodes, so that none is left that would raise the score.
+    void finish() {
+        if (done() || found.x.empty()) return;
+        Labelling last(m_);
+        last.set(found.x), last.improve(random_);
+        offer(last.x, LOCAL);
     }
 
     // Whether the gap is so small, or the field, that branching has a chance.

@@ -13,12 +13,13 @@ struct Arguments {
     int64_t nodes, factors;
     const int64_t *at, *scope_at, *scope, *table_at;
     const double *unary, *tables;  // -inf: forbidden
-    const int64_t* start;  // [nodes]: labels from which the search begins; null: none
+    const int64_t* start;  // [nodes]: labels from which the search begins, -1 for none; null: none at all
     int64_t replica, own;  // nodes of a replica; those after the first `own` ones were added to express rules
     int64_t distinct;      // not 0: all factors have two nodes, and no two of them the same
     double budget;   // seconds
     double used;     // seconds of the budget that passed before; apart, because what is tried depends on the budget
     double work;     // instead of turns until the budget ends: one turn of that much work for each node; 0: turns
+    double patience; // seconds of work of the further turns of a component in which nothing allowed was found by then
     int64_t threads; // more than 1: another thread searches for labels too
     int64_t ways;    // which ways are open, as bits: see Way
     uint64_t seed;

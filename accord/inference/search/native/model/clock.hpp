@@ -12,6 +12,8 @@ class Clock {
     explicit Clock(double budget, const volatile int32_t* stop = nullptr) : budget_(budget), stop_(stop) {}
     void add(double operations) const { work_ += operations; }
     double seconds() const { return 1e-9 * work_; }
+    // From 0 again: what follows does not depend on what came before, to the last bit.
+    void restart() const { work_ = 0; }
     double elapsed() const {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
     }

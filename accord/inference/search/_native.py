@@ -11,6 +11,7 @@ from accord.inference.search._ragged import Components, Ragged
 
 MAXIMISE = Library("maximise", Path(__file__).parent / "native", ("accord_maximise",))
 ALL_WAYS = 15
+MOST = 0.2  # seconds of a turn with a fixed amount of work
 LOOK = 0.1  # seconds between looks for an interrupt
 PATIENCE = 2.0  # seconds; a longer search can be interrupted, for which it needs a thread of its own
 SOLVED, OUT_OF_MEMORY = 0, 1  # what the kernel returns, as in native/maximise.cpp
@@ -26,6 +27,7 @@ class _Arguments(ctypes.Structure):
         ("budget", ctypes.c_double),
         ("used", ctypes.c_double),
         ("work", ctypes.c_double),
+        ("most", ctypes.c_double),
         ("patience", ctypes.c_double),
         ("threads", ctypes.c_int64),
         ("ways", ctypes.c_int64),
@@ -55,6 +57,7 @@ def solve(
     ways: int = ALL_WAYS,
     start: np.ndarray | None = None,
     threads: int = 1,
+    most: float = MOST,
     patience: float = 0.0,
 ) -> Components:
     """Search every connected component for at most `budget` seconds in all.
@@ -73,6 +76,7 @@ def solve(
             from nothing.
         threads: with more than one, a second thread also searches for labels. They are used where the first has not
             proved its own best, so that a search that ends early stays repeatable.
+        most: with `work`, seconds of work of a component's turn, however large it is.
         patience: with `work`, seconds of work of further turns, where nothing allowed was found in the first.
     """
     nodes = model.num_nodes
@@ -100,6 +104,7 @@ def solve(
         budget=budget,
         used=used,
         work=work,
+        most=most,
         patience=patience,
         threads=threads,
         ways=ways,

@@ -13,11 +13,13 @@ from accord.field import PairwiseField
 from accord.inference.kernels.cpu._build import BuildError
 from accord.inference.search import _native
 from accord.inference.search._fixed import SEED, UNLIMITED, WAYS, WORK
+from accord.inference.search._native import MOST
 from accord.inference.search._ragged import without_padding
 
 TIE = 1e-6  # nats between a node's best two beliefs; less is rounding
 GAIN = 1e-9  # least relative gain of score: ties keep the labels that beliefs chose
-MOST_ENTRIES = 2**24  # of a graph's edge tables; with more, the search takes longer than the sweeps before it
+MOST_UNSETTLED = 0.01  # seconds of work for a graph that did not converge: about what its sweeps and `polish` take
+MOST_EDGES, MOST_ENTRIES = 2**14, 2**20  # of such a graph's loops; with more, there is little time left after preparing
 
 
 def search_undecided(
@@ -42,29 +44,34 @@ def search_undecided(
     looped = torch.zeros_like(field.peeling.core).index_fill_(0, ends.flatten(), True)
     first, second = beliefs.topk(2, dim=-1).values.unbind(-1)
     tied = looped & (first - second <= TIE)  # -inf twice gives NaN, which is no tie
-    searched = _any_of_graph(tied, field)
+    searched = {MOST: _any_of_graph(tied, field)}
     if unsettled is not None:
-        searched |= unsettled.reshape(searched.shape) & _searchable(field, ends[0])
-    if not bool(searched.any()):
+        others = unsettled.reshape(len(labels), -1) & _searchable(field, ends[0])
+        searched[MOST_UNSETTLED] = others & ~searched[MOST]
+    if not any(bool(graphs.any()) for graphs in searched.values()):
         return labels
     try:
         _native.load()
     except BuildError:
         return labels  # propagate has already warned that there is no compiler
     # A node without any state is reported by the caller.
-    searched &= ~_any_of_graph(looped & (node == -torch.inf).all(-1), field)
+    hopeless = _any_of_graph(looped & (node == -torch.inf).all(-1), field)
     result = labels.clone()
-    for replica in searched.any(-1).nonzero().flatten().tolist():
-        inside = (looped & searched[replica][field.graph]).nonzero().flatten()
-        own = node[replica], edge[replica], labels[replica, inside], tied[replica, inside]
-        result[replica, inside] = _searched(field, *own, inside)
+    for most, graphs in searched.items():
+        for replica in (graphs & ~hopeless).any(-1).nonzero().flatten().tolist():
+            inside = (looped & (graphs & ~hopeless)[replica, field.graph]).nonzero().flatten()
+            own = node[replica], edge[replica], labels[replica, inside], tied[replica, inside]
+            result[replica, inside] = _searched(field, *own, inside, most)
     return result
 
 
-def _searched(field: PairwiseField, node: Tensor, edge: Tensor, labels: Tensor, tied: Tensor, inside: Tensor) -> Tensor:
+def _searched(
+    field: PairwiseField, node: Tensor, edge: Tensor, labels: Tensor, tied: Tensor, inside: Tensor, most: float
+) -> Tensor:
     """Labels of the nodes `inside`, all that are searched, better ones where they are found.
 
-    The search begins with the labels, except those of tied nodes, which say nothing.
+    The search begins with the labels, except those of tied nodes, which say nothing. A graph takes `most` seconds of
+    work at most.
     """
     position = torch.full_like(field.graph, -1).index_copy_(0, inside, torch.arange(len(inside)).to(inside))
     kept = field.peeling.core_edge & (position[field.edge_index[0]] >= 0)
@@ -73,7 +80,7 @@ def _searched(field: PairwiseField, node: Tensor, edge: Tensor, labels: Tensor, 
     )
     own = model.places(labels.cpu().numpy())
     start = np.where(tied.cpu().numpy(), -1, own)
-    found = _native.solve(model, UNLIMITED, SEED, work=WORK, ways=WAYS, start=start).labels
+    found = _native.solve(model, UNLIMITED, SEED, work=WORK, ways=WAYS, start=start, most=most).labels
     before, after = (model.scores(chosen, model.graph, field.num_graphs) for chosen in (own, found))
     slack = GAIN * np.abs(np.where(before == -np.inf, 0.0, before))
     better = torch.from_numpy((after > before + slack)[model.graph]).to(labels.device)
@@ -83,7 +90,7 @@ def _searched(field: PairwiseField, node: Tensor, edge: Tensor, labels: Tensor, 
 def _searchable(field: PairwiseField, source: Tensor) -> Tensor:
     """Graphs [graphs] with loops, which are not too large; of all edges of loops one end is given."""
     edges = torch.bincount(field.graph[source], minlength=field.num_graphs)
-    return (edges > 0) & (edges * field.num_states**2 <= MOST_ENTRIES)
+    return (edges > 0) & (edges <= min(MOST_EDGES, MOST_ENTRIES // field.num_states**2))
 
 
 def _any_of_graph(nodes: Tensor, field: PairwiseField) -> Tensor:

@@ -15,7 +15,6 @@ constexpr double QUICK_SHARE = 0.03;        // of the time for elimination: what
 constexpr double QUICK_TURN = 0.1;          // seconds of work that everything else may use before a long elimination
 constexpr double FIRST_TURN = 0.05;         // seconds of work, see Clock; each turn is twice as long as the one before
 constexpr double FIRST_PASSES = 50;         // of the dual, which the first turn of a large field can hold
-constexpr double MOST_WORK = 0.2;           // seconds of work of a turn whose amount is fixed
 constexpr double EDGE_SHARE = 0.04;         // of the work for a node: what such a turn gets for an edge or a factor
 constexpr double FOREVER = 1e300;           // no limit but the budget
 constexpr int MOST_PASSES = 100000;         // of the dual in one turn
@@ -42,7 +41,7 @@ inline void advance(Portfolio& p, double share, int64_t ways, const Clock& clock
 
 // One turn of fixed work. While nothing allowed is found, further ones, each twice as long; then one more to improve it.
 inline void advance_fixed(Portfolio& p, const Model& m, const Arguments& a, const Clock& clock) {
-    const double share = std::min(a.work * (m.nodes + EDGE_SHARE * double(m.num_tables())), MOST_WORK);
+    const double share = std::min(a.work * (m.nodes + EDGE_SHARE * double(m.num_tables())), a.most);
     const auto turn = [&](double seconds, bool any) {
         clock.restart();
         advance(p, seconds, a.ways, clock, any);
@@ -101,7 +100,7 @@ inline void solve(Arguments& a) {
         const Model& m = job->part.model;
         const double quick = std::max(QUICK_WORK, QUICK_FACTOR * double(m.size() + int64_t(m.tables.size())));
         if (a.ways & BY_ELIMINATION) {
-            const Plan plan = job->portfolio.plan(a.start || !m.factors.empty() ? quick : QUICK_WORK);
+            const Plan plan = job->portfolio.plan((a.start && !a.distinct) || !m.factors.empty() ? quick : QUICK_WORK);
             if (!plan.fixed) job->portfolio.eliminate(plan, FOREVER);
         }
         if (a.start && !job->portfolio.done()) {

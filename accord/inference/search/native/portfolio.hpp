@@ -76,6 +76,7 @@ class Portfolio {
         Labelling start(m_);
         start.set(x), start.improve(random_);
         offer(start.x, LOCAL);
+        begun_ = true;
     }
 
     // Passes of the dual until it converges, the gap is closed or time is up; every few passes a labelling.
@@ -151,6 +152,8 @@ class Portfolio {
         if (!population_) {
             population_ = std::make_unique<Population>(m_, random_, clock_, std::max(deadline - clock_.seconds(), 0.0));
             if (!found.x.empty()) population_->add(found.x);
+            if (begun_ && !found.x.empty())
+                population_->refine(found.x, deadline, [&](const Labels& x) { return offer(x, LOCAL); });
         }
         while (!done() && !clock_.past(deadline) && !(any && !found.x.empty())) {
             population_->round(deadline, [&](const Labels& x) { return offer(x, LOCAL); });
@@ -216,7 +219,7 @@ class Portfolio {
     std::unique_ptr<Feasible> feasible_;
     std::unique_ptr<MiniBuckets> groups_;
     std::unique_ptr<Population> population_;
-    bool converged_ = false;
+    bool converged_ = false, begun_ = false;
     double group_limit_ = 0;
 
     bool offer(const Labels& x, Method method) {

@@ -27,6 +27,15 @@ class Population {
 
     void add(const Labels& x) { elite_.emplace_back(m_.score(x), x); }
 
+    // Moves of blocks alone, from labels that are good already.
+    template <class Offer>
+    void refine(const Labels& x, double deadline, Offer offer) {
+        current_.set(x);
+        move_blocks(2, deadline);
+        offer(current_.x);
+        keep();
+    }
+
     // One labelling is made, improved and mixed with the others. `offer` takes labels, and returns whether they are the
     // best so far.
     template <class Offer>

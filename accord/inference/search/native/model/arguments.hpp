@@ -19,6 +19,7 @@ struct Arguments {
     double budget;   // seconds
     double used;     // seconds of the budget that passed before; apart, because what is tried depends on the budget
     double work;     // instead of turns until the budget ends: one turn of that much work for each node; 0: turns
+    double most;     // seconds of work of such a turn, at most
     double patience; // seconds of work of the further turns of a component in which nothing allowed was found by then
     int64_t threads; // more than 1: another thread searches for labels too
     int64_t ways;    // which ways are open, as bits: see Way

@@ -1,7 +1,6 @@
 """The pairwise conditional random field."""
 
 import math
-import operator
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,12 +23,12 @@ from accord.field._checks import (
     check_state_counts,
 )
 from accord.field._clamping import clamp_node
+from accord.field._forbidding import barred_pairs, chosen_edges
 from accord.field._structure import Structure
 from accord.graphs._checks import (
     check_edge_index,
     check_graph_room,
     check_graph_vector,
-    check_integer,
     check_room,
     check_same_device,
 )
@@ -278,49 +277,10 @@ class PairwiseField:
                 (state of source, state of target) in the edge's stored direction, as sequences need.
         """
         where = "PairwiseField.forbid"
-        if not isinstance(symmetric, bool):
-            raise InputTypeError(f"{where}: symmetric is a {type(symmetric).__name__}. Give True or False.")
-        listed = _as_pairs(pairs, where)
-        if listed.numel() == 0:
+        barred = barred_pairs(pairs, symmetric, self.num_states, where)
+        if barred is None:
             return self
-        listed = check_integer(listed, "pairs", where).to(self.edge.device)
-        if listed.dim() != 2 or listed.shape[1] != 2:
-            raise FieldError(
-                f"{where}: pairs have shape {list(listed.shape)}, but [pairs, 2] is needed. "
-                "Give one row (state, state) for each pair."
-            )
-        if int(listed.min()) < 0 or int(listed.max()) >= self.num_states:
-            raise FieldError(
-                f"{where}: pairs name states {int(listed.min())} to {int(listed.max())}; "
-                f"the field has states 0 to {self.num_states - 1}. Number the states from 0."
-            )
-        barred = torch.zeros(self.num_states, self.num_states, dtype=torch.bool, device=self.edge.device)
-        barred[listed[:, 0], listed[:, 1]] = True
-        if symmetric:
-            barred = barred | barred.t()
-        if edges is None:
-            return self.with_potentials(edge=self.edge.masked_fill(barred, -torch.inf))
-        chosen = torch.zeros(self.num_edges, dtype=torch.bool, device=self.edge.device)
-        chosen[self._check_edge_columns(edges, where)] = True
-        return self.with_potentials(edge=self.edge.masked_fill(chosen[:, None, None] & barred, -torch.inf))
-
-    def _check_edge_columns(self, edges: Tensor, where: str) -> Tensor:
-        columns = check_integer(edges, "edges", where).to(self.edge.device)
-        if columns.numel() and (int(columns.min()) < 0 or int(columns.max()) >= self.num_edges):
-            raise FieldError(
-                f"{where}: edges run from {int(columns.min())} to {int(columns.max())}, but the columns of edge_index "
-                f"are 0 to {self.num_edges - 1}. Leave edges out to mean all of them."
-            )
-        return columns
-
-
-def _as_pairs(pairs: Tensor | Sequence[tuple[int, int]], where: str) -> Tensor:
-    if isinstance(pairs, Tensor):
-        return pairs
-    try:
-        return torch.tensor([[operator.index(state) for state in pair] for pair in pairs])
-    except (TypeError, ValueError, RuntimeError):
-        raise InputTypeError(
-            f"{where}: pairs is a {type(pairs).__name__} that does not hold pairs of states. "
-            "Give a list of (state, state) or a [pairs, 2] tensor."
-        ) from None
+        barred = barred.to(self.edge.device)
+        if edges is not None:
+            barred = chosen_edges(edges, self.num_edges, where).to(barred.device)[:, None, None] & barred
+        return self.with_potentials(edge=self.edge.masked_fill(barred, -torch.inf))

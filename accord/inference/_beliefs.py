@@ -9,9 +9,10 @@ from torch import Tensor
 
 from accord.errors import InfeasibleError
 from accord.field import PairwiseField
+from accord.inference import trees
 from accord.inference._blocks import blocks
 from accord.inference._extended import Extended
-from accord.inference._options import DEFAULT_SWEEPS
+from accord.inference._options import DEFAULT_SWEEPS, DEFAULT_TOLERANCE
 from accord.inference.decoding._decoding import decode
 from accord.inference.kernels import Problem
 from accord.inference.kernels.reference import cavities, collect_with_levels
@@ -106,6 +107,18 @@ class Beliefs:
             result[:, edges] = shifted.unflatten(-1, result.shape[-2:])
         return self._unflatten(result)
 
+    @property
+    def _is_exact_on_forests(self) -> bool:
+        """Whether messages are at the fixed point that is exact if the graphs have no loops, gradients included."""
+        problem = self.problem
+        return (
+            self.backend == "native"
+            and not problem.weighted
+            and 0 < problem.tolerance <= DEFAULT_TOLERANCE[self.messages.dtype]
+            and not any(given is not None and given.requires_grad for given in (problem.appearance, problem.start))
+            and bool(self.converged.all())
+        )
+
     @cached_property
     def log_partition(self) -> Tensor:
         """[*replicas, graphs]: Bethe (or tree-reweighted) log-partition ("sum"); score of `decode()` ("max").
@@ -115,6 +128,10 @@ class Beliefs:
         """
         if self.semiring == "max":
             return self.field.score(self.decode())
+        if self._is_exact_on_forests:
+            exact = trees.log_partition(self.field, self.problem.node, self.problem.edge)
+            if exact is not None:
+                return self._unflatten(exact.to(self.messages.dtype))
         field, problem = self.field, self.problem
         node, levels = self._node_totals.logsumexp(-1), self._collected[1]
         # The levels count only here: in an edge's term they cancel, and there they would cost digits.

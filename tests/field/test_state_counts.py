@@ -8,7 +8,8 @@ from strategies import DTYPE, edge_lists
 from torch.testing import assert_close
 
 from accord import PairwiseField, enumerate_beliefs, maximise, propagate
-from accord.errors import FieldError
+from accord.errors import FieldError, InfeasibleError, InputTypeError
+from accord.field.factors import RaggedField
 from accord.inference import eliminate_beliefs, sample_exact, sample_gibbs
 
 
@@ -97,3 +98,52 @@ def test_counts_stay_with_the_field():
         PairwiseField(
             torch.tensor([[0], [1]]), torch.zeros(2, 3), torch.zeros(1, 3, 3), num_states=torch.tensor([0, 3])
         )
+
+
+@st.composite
+def forbidden_pairs(draw, padded, ragged):
+    """Arguments of `forbid`: pairs of states that some node has, and perhaps the edges that they apply to."""
+    state = st.integers(0, ragged.num_states - 1)
+    pairs = draw(st.lists(st.tuples(state, state), max_size=4))
+    columns = st.none() if not padded.num_edges else st.none() | st.lists(st.integers(0, padded.num_edges - 1))
+    edges = draw(columns)
+    return pairs, None if edges is None else torch.tensor(edges, dtype=torch.long), draw(st.booleans())
+
+
+@given(mixed_fields(), st.data())
+def test_pairs_are_forbidden_as_in_the_padded_field(pair, data):
+    padded, ragged = pair
+    arguments = data.draw(forbidden_pairs(padded, ragged))
+    padded, ragged = padded.forbid(*arguments), ragged.forbid(*arguments)
+    assert isinstance(ragged, RaggedField)
+    counts = padded.states.tolist()
+    for edge, ((source, target), table) in enumerate(zip(padded.edge_index.t().tolist(), ragged.edge, strict=True)):
+        assert torch.equal(table, padded.edge[edge, : counts[source], : counts[target]])
+    try:
+        expected = enumerate_beliefs(padded)
+    except InfeasibleError:
+        with pytest.raises(InfeasibleError):
+            enumerate_beliefs(ragged)
+        return
+    assert_close(finite(eliminate_beliefs(ragged).node), finite(expected.node[..., : ragged.num_states]))
+
+
+def test_forbidden_pairs_keep_replicas_and_gradients():
+    node = [torch.zeros(2, 2), torch.zeros(2, 3)]
+    table = torch.zeros(2, 2, 3, requires_grad=True)
+    field = PairwiseField.ragged(torch.tensor([[0], [1]]), node, [table]).forbid([(0, 1), (2, 1)])
+    barred = torch.tensor([[False, True, False], [True, False, True]])
+    assert torch.equal(field.edge[0] == -torch.inf, barred.expand(2, 2, 3))
+    field.edge[0].nan_to_num(neginf=0.0).sum().backward()
+    assert torch.equal(table.grad, (~barred).float().expand(2, 2, 3))
+
+
+def test_pairs_that_cannot_be_forbidden_are_named():
+    field = PairwiseField.ragged(torch.tensor([[0], [1]]), [torch.zeros(2), torch.zeros(3)], [torch.zeros(2, 3)])
+    assert field.forbid([]) is field
+    with pytest.raises(FieldError, match=r"RaggedField.forbid: pairs name states 0 to 3; the field has states 0 to 2"):
+        field.forbid([(0, 3)])
+    with pytest.raises(FieldError, match="columns of edge_index are 0 to 0"):
+        field.forbid([(0, 1)], edges=torch.tensor([1]))
+    with pytest.raises(InputTypeError, match="does not hold pairs"):
+        field.forbid([0, 1])

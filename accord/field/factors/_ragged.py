@@ -7,6 +7,7 @@ from torch import Tensor
 
 from accord.errors import FieldError, InputTypeError
 from accord.field._checks import check_edges_once
+from accord.field._forbidding import barred_pairs, chosen_edges
 from accord.field.factors._field import FactorField
 from accord.field.factors._groups import FactorGroup, TableFactors
 from accord.graphs._checks import check_edge_index, check_tensor
@@ -75,6 +76,31 @@ class RaggedField(FactorField):
         for edges, tables in zip(self.place, values, strict=True):
             listed.update(zip(edges.tolist(), tables.unbind(-3), strict=True))
         return [listed[number] for number in range(self.num_edges)]
+
+    def forbid(
+        self, pairs: Tensor | Sequence[tuple[int, int]], edges: Tensor | None = None, symmetric: bool = True
+    ) -> "RaggedField":
+        """Rule out pairs of states on the two ends of an edge; those that an edge does not have are ignored there.
+
+        Args:
+            pairs: [pairs, 2] states (a, b).
+            edges: columns of edge_index they apply to; None for every edge.
+            symmetric: (a, b) also rules out (b, a), since an undirected edge has no first end. If False, a pair is
+                (state of source, state of target) in the edge's stored direction.
+        """
+        where = "RaggedField.forbid"
+        barred = barred_pairs(pairs, symmetric, self.num_states, where)
+        if barred is None:
+            return self
+        barred = barred.to(self.node.device)
+        chosen = None if edges is None else chosen_edges(edges, self.num_edges, where).to(barred.device)
+        tables = []
+        for place, group in zip(self.place, self.groups, strict=True):
+            out = barred[: group.shape[0], : group.shape[1]]
+            if chosen is not None:
+                out = chosen[place, None, None] & out
+            tables.append(group.values.masked_fill(out, -torch.inf))
+        return self._taken(self.with_potentials(values=tables))
 
     def _taken(self, field: FactorField) -> "RaggedField":
         other = object.__new__(RaggedField)

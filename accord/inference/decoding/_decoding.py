@@ -7,10 +7,10 @@
    amount of work; labels change only for a higher score.
 3. Unfold: from the core outwards, each leaf takes its best state given its parent's.
 
-The core of a tree is a single node, so trees are decoded exactly. A change that removes a forbidden pair is always
-made, whatever it costs in score. If forbidden pairs remain, their component is solved exactly by elimination, or where
-it is too wide for that, by the compiled search with a fixed amount of work. Without a compiler, a plain search finds a
-labelling, which is then improved in the same way.
+The core of a tree is a single node, so trees are decoded exactly; forests by a compiled kernel, where it is available.
+A change that removes a forbidden pair is always made, whatever it costs in score. If forbidden pairs remain, their
+component is solved exactly by elimination, or where it is too wide for that, by the compiled search with a fixed amount
+of work. Without a compiler, a plain search finds a labelling, which is then improved in the same way.
 """
 
 import numpy as np
@@ -26,6 +26,7 @@ from accord.inference.decoding._polishing import polish
 from accord.inference.exact import eliminate_beliefs
 from accord.inference.kernels.cpu._build import BuildError
 from accord.inference.search import search_allowed, search_undecided
+from accord.inference.trees import best_labels
 
 
 def decode(field: PairwiseField, beliefs: Tensor, unsettled: Tensor | None = None) -> Tensor:
@@ -38,6 +39,9 @@ def decode(field: PairwiseField, beliefs: Tensor, unsettled: Tensor | None = Non
     """
     with torch.no_grad():
         node, edge = field.expanded()
+        best = best_labels(field, node, edge, beliefs.reshape(node.shape))
+        if best is not None:
+            return best.reshape(*field.replicas, field.num_nodes)
         folded = _fold(field, node, edge)
         barred = has_infinity(edge)
         beliefs = beliefs.reshape(node.shape)

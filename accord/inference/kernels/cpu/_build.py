@@ -49,7 +49,7 @@ class BuildError(Exception):
     """The kernel could not be compiled or loaded; the message says why."""
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def load_library(library: Library = PROPAGATE) -> ctypes.CDLL:
     """The compiled kernel: as the wheel brought it, from the cache if it was built before, or compiled now.
 

@@ -11,7 +11,7 @@ from accord import PairwiseField, _memory, propagate
 from accord._memory import available_memory, is_out_of_memory, peak_memory, release_memory
 from accord.errors import TooLargeError
 from accord.inference._options import PropagationOptions
-from accord.inference._propagate import _prepare
+from accord.inference._prepared import _prepare
 from accord.inference.kernels import check_memory, needed_bytes
 
 CPU = torch.device("cpu")

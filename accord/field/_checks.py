@@ -1,6 +1,7 @@
 """Checks of a field's potentials, and of labels that are scored against it."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from accord.field._changes import dense
 from accord.graphs._checks import check_integer, check_same_device, check_tensor
 
 POTENTIAL_DTYPES = (torch.float32, torch.float64)
+MOST_TOGETHER = 2**16  # numbers that are copied side by side to check them at once
 MAX_GRAPHS = 2**30  # kernels number graphs in 32 bits
 # The sum of a million such potentials is still finite. Twice finfo.min, which some use as a mask, would not be.
 LARGEST_POTENTIAL = {dtype: torch.finfo(dtype).max / 2**20 for dtype in POTENTIAL_DTYPES}
@@ -60,10 +62,9 @@ def check_values(name: str, given: Tensor, where: str) -> None:
         return
     values = dense(given)
     limit = LARGEST_POTENTIAL[values.dtype]
-    low, high = (bound.item() for bound in values.aminmax())  # both NaN where there is one
-    if -limit <= low and high <= limit:
+    if _fit(values, limit):
         return
-    bad = ~(values <= limit) | ((values < -limit) & (values > -torch.inf))
+    bad = _misfits(values, limit)
     if bool(bad.any()):
         first = bad.nonzero()[0].tolist()
         number = float(values[tuple(first)])
@@ -78,6 +79,29 @@ def check_values(name: str, given: Tensor, where: str) -> None:
             f"{found}Log-potentials must be finite, or -inf for what is forbidden; look for 0/0, log of a negative "
             "number or an overflow where they were computed."
         )
+
+
+def check_all_values(potentials: Sequence[tuple[str, Tensor, str]]) -> None:
+    """The same for many tensors of one dtype and device: (name, values, where). Small ones are looked at together."""
+    numbers = sum(values.numel() for _, values, _ in potentials)
+    if len(potentials) > 1 and 0 < numbers <= MOST_TOGETHER:
+        whole = torch.cat([values.detach().reshape(-1) for _, values, _ in potentials])
+        limit = LARGEST_POTENTIAL[whole.dtype]
+        if _fit(whole, limit) or not bool(_misfits(whole, limit).any()):
+            return
+    for name, values, where in potentials:
+        check_values(name, values, where)
+
+
+def _fit(values: Tensor, limit: float) -> bool:
+    """Whether all values are finite and small enough, found without a mask."""
+    low, high = (bound.item() for bound in values.aminmax())  # both NaN where there is one
+    return -limit <= low and high <= limit
+
+
+def _misfits(values: Tensor, limit: float) -> Tensor:
+    """Mask of values that are NaN, +inf or too large."""
+    return ~(values <= limit) | ((values < -limit) & (values > -torch.inf))
 
 
 def check_node_form(node: object, where: str) -> Tensor:

@@ -3,7 +3,8 @@
 from accord.inference._appearance import spanning_tree_probabilities
 from accord.inference._beliefs import Beliefs
 from accord.inference._options import Schedule, Semiring
-from accord.inference._propagate import Propagation, propagate
+from accord.inference._prepared import Propagation
+from accord.inference._propagate import propagate
 from accord.inference._trace import trace
 from accord.inference.chains import ChainBeliefs, k_best
 from accord.inference.decoding._feasibility import find_labels, possible_states

@@ -25,7 +25,7 @@ from accord.field import PairwiseField
 from accord.inference._beliefs import Beliefs, check_feasible
 from accord.inference._extended import Extended, has_infinity
 from accord.inference._options import DEFAULT_SWEEPS, PropagationOptions, Semiring
-from accord.inference._propagate import _prepare
+from accord.inference._prepared import _prepare
 from accord.inference.kernels import Problem
 from accord.inference.kernels.reference import collect_with_levels
 

@@ -11,6 +11,7 @@ from accord.errors import FieldError, GraphError, InputError, InputTypeError
 from accord.field._changes import check_memory_holds, state_of
 from accord.field._checks import (
     broadcast_replicas,
+    check_all_values,
     check_graph_count,
     check_labels,
     check_node_form,
@@ -21,6 +22,13 @@ from accord.field._clamping import clamp_node
 from accord.field._field import sum_dtype
 from accord.field.factors._groups import AutomatonFactors, FactorGroup, TableFactors
 from accord.graphs._checks import check_graph_vector, check_same_device
+from accord.graphs._derived import Derived
+
+
+def _beyond(states: Tensor, width: int) -> Tensor | None:
+    """True beyond a variable's own states [nodes, states]; None if all have as many."""
+    beyond = torch.arange(width, device=states.device) >= states[:, None]
+    return beyond if bool(beyond.any()) else None
 
 
 class FactorField:
@@ -43,6 +51,7 @@ class FactorField:
     graph: Tensor  # [nodes]
     states: Tensor  # [nodes]: how many states each variable has
     num_graphs: int
+    derived: Derived  # what follows from variables and factors, shared by fields that differ in their numbers only
 
     @eager
     def __init__(
@@ -71,6 +80,7 @@ class FactorField:
                     "Give the variables of a factor the same graph number."
                 )
         _ = self.replicas  # refuses axes that do not fit together
+        self.derived = Derived()
         self._seen = self._now()
 
     def _checked(self, group: FactorGroup, number: int, where: str) -> FactorGroup:
@@ -167,9 +177,57 @@ class FactorField:
                 f"FactorField.with_potentials: values has {len(given)} entries, but the field has {len(self.groups)} "
                 "groups. Give one for each, or None."
             )
+        if self._has_form(node, given):
+            return self._with_numbers(node, given)
         groups = [g if v is None else g.with_values(v) for g, v in zip(self.groups, given, strict=True)]
         kept = self.node if node is None else node
         return self._taken(FactorField(kept, groups, self.graph, self.states, self.num_graphs))
+
+    def _has_form(self, node: object, values: Sequence[object]) -> bool:
+        """Whether new numbers are tensors of the same precision and axes, replicas aside."""
+
+        def alike(given: object, axes: torch.Size) -> bool:
+            return (
+                isinstance(given, Tensor)
+                and given.dtype == self.node.dtype
+                and given.device == self.node.device
+                and given.layout == torch.strided
+                and given.shape[max(given.dim() - len(axes), 0) :] == axes
+            )
+
+        return (node is None or alike(node, self.node.shape[-2:])) and all(
+            value is None or alike(value, group.value_axes) for group, value in zip(self.groups, values, strict=True)
+        )
+
+    def _with_numbers(self, node: Tensor | None, values: Sequence[Tensor | None]) -> "FactorField":
+        """The same field with other numbers, of which only these are checked."""
+        where = type(self).__name__
+        given = [] if node is None else [("node", node, where)]
+        given += [
+            ("table" if isinstance(group, TableFactors) else "final", value, type(group).__name__)
+            for group, value in zip(self.groups, values, strict=True)
+            if value is not None
+        ]
+        for name, tensor, who in given:
+            check_memory_holds(who, **{name: tensor})
+        check_all_values(given)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.__dict__.pop("replicas", None)
+        seen = list(self._seen)  # variables and factors count as they were checked, also if they changed since
+        if node is not None:
+            beyond = self.derived.get("beyond", lambda: _beyond(self.states, self.num_states))
+            other.node = node if beyond is None else node.masked_fill(beyond, -torch.inf)
+            seen[0] = state_of(other.node)
+        groups = list(self.groups)
+        for number, value in enumerate(values):
+            if value is not None:
+                groups[number] = groups[number].with_checked(value)
+                seen[4 + 2 * number] = state_of(value)
+        other.groups = tuple(groups)
+        other._seen = tuple(seen)
+        _ = other.replicas  # refuses axes that do not fit together
+        return other
 
     def _taken(self, field: "FactorField") -> "FactorField":
         """A field with the same factors, as one of this kind."""

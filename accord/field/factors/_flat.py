@@ -6,6 +6,7 @@ A table is stored by rows: the state of the factor's last variable changes faste
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from accord.field._field import PairwiseField
 from accord.field.factors._field import FactorField
 from accord.field.factors._groups import AutomatonFactors, TableFactors
 from accord.field.factors._tables import tabulate
+from accord.graphs._derived import Derived
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,18 +25,25 @@ class TableBlock:
     group: int
     factors: Tensor  # [factors]: their numbers in the group
     scope: Tensor  # [factors, order]
-    tables: Tensor  # [*replicas, tables, states, ..., states]: cut to the states that exist
-    table: Tensor  # [factors]: which table each factor has
+    shape: torch.Size  # states of each variable
+    table: Tensor  # [factors]: which of `tables_of` each factor has
+    count: int  # how many tables
+    used: Tensor | None = None  # [tables]: which tables of the group these are; None: all, without padding
 
     @property
     def order(self) -> int:
         """How many variables each factor has."""
         return int(self.scope.shape[1])
 
-    @property
-    def shape(self) -> torch.Size:
-        """States of each variable."""
-        return self.tables.shape[self.tables.dim() - self.order :]
+    def tables_of(self, field: FactorField) -> Tensor:
+        """Tables [*replicas, tables, states, ..., states] of a field, cut to the states that exist."""
+        tables = field.groups[self.group].values
+        if self.used is None:
+            return tables
+        tables = tables.index_select(-self.order - 1, self.used)
+        for axis, size in enumerate(self.shape):
+            tables = tables.narrow(axis - self.order, 0, size)
+        return tables
 
 
 def table_blocks(field: FactorField) -> list[TableBlock]:
@@ -46,16 +55,14 @@ def table_blocks(field: FactorField) -> list[TableBlock]:
         counts = field.states[group.scope]
         if bool((counts == torch.tensor(list(group.shape), device=counts.device)).all()):
             each = torch.arange(group.num_factors, device=counts.device)
-            blocks.append(TableBlock(number, each, group.scope, group.tables, group.table_of))
+            blocks.append(TableBlock(number, each, group.scope, group.shape, group.table_of, group.num_tables))
             continue
         shapes, which = counts.unique(dim=0, return_inverse=True)
         for row, shape in enumerate(shapes.tolist()):
             factors = (which == row).nonzero().flatten()
             used, table = group.table_of[factors].unique(return_inverse=True)
-            tables = group.tables.index_select(-group.order - 1, used)
-            for axis, size in enumerate(shape):
-                tables = tables.narrow(axis - group.order, 0, size)
-            blocks.append(TableBlock(number, factors, group.scope[factors], tables, table))
+            size = torch.Size(shape)
+            blocks.append(TableBlock(number, factors, group.scope[factors], size, table, len(used), used))
     return blocks
 
 
@@ -90,6 +97,8 @@ class FlatField:
     num_own: int  # variables of the field itself; later ones were added to express rules as tables
     blocks: tuple[TableBlock, ...] = ()  # the table factors of a FactorField, in the order of the flat ones
     rules: tuple[RuleBlock, ...] = ()  # those that are not expressed as tables
+    # What follows from all but numbers; fields that differ in their numbers only share it.
+    derived: Derived = dataclass_field(default_factory=Derived)
 
     @property
     def num_nodes(self) -> int:
@@ -102,6 +111,37 @@ class FlatField:
         return len(self.table_at)
 
 
+@dataclass(frozen=True, eq=False)
+class _Form:
+    """What a flat field has beside numbers and graphs."""
+
+    at: Tensor
+    exists: Tensor | None  # places of the states that exist among [nodes * states]; None: all do
+    scope_at: Tensor
+    scope: Tensor
+    table_at: Tensor
+    blocks: tuple[TableBlock, ...]
+    derived: Derived
+
+
+def _form(whole: FactorField) -> _Form:
+    exists = (torch.arange(whole.num_states, device=whole.node.device) < whole.states[:, None]).flatten()
+    blocks = table_blocks(whole)
+    starts, length = [], 0
+    for block in blocks:
+        starts.append(length + block.table * block.shape.numel())
+        length += block.count * block.shape.numel()
+    return _Form(
+        at=_starts(whole.states),
+        exists=None if bool(exists.all()) else exists.nonzero().flatten(),
+        scope_at=_starts(_joined([torch.full_like(b.factors, b.order) for b in blocks], whole.states)),
+        scope=_joined([block.scope.flatten() for block in blocks], whole.states),
+        table_at=_joined(starts, whole.states),
+        blocks=tuple(blocks),
+        derived=Derived(),
+    )
+
+
 def flatten(field: PairwiseField | FactorField, keep_rules: bool = False) -> FlatField:
     """The field as arrays. Gradients reach `unary`, `tables` and `rules`.
 
@@ -112,33 +152,34 @@ def flatten(field: PairwiseField | FactorField, keep_rules: bool = False) -> Fla
     if isinstance(field, PairwiseField):
         return _flatten_pairs(field)
     whole = field if keep_rules else tabulate(field)
+    form = whole.derived.get("form", lambda: _form(whole))
     count = field.replicas.numel()
     node = whole.node.expand(*field.replicas, *whole.node.shape[-2:]).reshape(count, -1)
-    exists = torch.arange(whole.num_states, device=node.device) < whole.states[:, None]
-    blocks = table_blocks(whole)
-    shared = not any(block.tables.shape[: -block.order - 1].numel() > 1 for block in blocks)
-    tables, starts, length = [], [], 0
-    for block in blocks:
-        size = block.shape.numel()
-        lead = block.tables.shape[: -block.order - 1] if shared else field.replicas
-        values = block.tables.expand(*lead, *block.tables.shape[-block.order - 1 :])
-        tables.append(values.reshape(lead.numel(), -1))
-        starts.append(length + block.table * size)
-        length += tables[-1].shape[1]
+    tables = [(block, block.tables_of(whole)) for block in form.blocks]
+    shared = not any(values.shape[: -block.order - 1].numel() > 1 for block, values in tables)
+    rows = [_rows(values, block.order, 1 if shared else count, field.replicas) for block, values in tables]
     return FlatField(
         states=whole.states,
-        at=_starts(whole.states),
-        unary=node[:, exists.flatten()],
-        scope_at=_starts(_joined([torch.full_like(b.factors, b.order) for b in blocks], whole.states)),
-        scope=_joined([block.scope.flatten() for block in blocks], whole.states),
-        table_at=_joined(starts, whole.states),
-        tables=_joined(tables, node.new_empty(1, 0)),
+        at=form.at,
+        unary=node if form.exists is None else node.index_select(1, form.exists),
+        scope_at=form.scope_at,
+        scope=form.scope,
+        table_at=form.table_at,
+        tables=_joined(rows, node.new_empty(1, 0)),
         graph=whole.graph,
         num_graphs=field.num_graphs,
         num_own=field.num_nodes,
-        blocks=tuple(blocks),
+        blocks=form.blocks,
         rules=_rules(whole),
+        derived=form.derived,
     )
+
+
+def _rows(tables: Tensor, order: int, count: int, replicas: torch.Size) -> Tensor:
+    """Tables of a block as [count, entries]; `count` is that of the replicas, or 1 if all share them."""
+    if count > 1:
+        tables = tables.expand(*replicas, *tables.shape[-order - 1 :])
+    return tables.reshape(count, -1)
 
 
 def _rules(field: FactorField) -> tuple[RuleBlock, ...]:

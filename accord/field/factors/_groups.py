@@ -1,6 +1,7 @@
 """Groups of factors: tables over a few variables, and rules that an automaton reads."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -118,6 +119,15 @@ class TableFactors(_Scoped):
         """The same factors with other tables."""
         return TableFactors(self.scope, values, self.table)
 
+    def with_checked(self, values: Tensor) -> "TableFactors":
+        """The same, where the caller has checked the tables."""
+        return _replaced(self, tables=values)
+
+    @property
+    def value_axes(self) -> torch.Size:
+        """Axes of the values, without those of replicas."""
+        return self.tables.shape[-self.order - 1 :]
+
     def score(self, labels: Tensor, lead: torch.Size) -> Tensor:
         """Log-potential of every factor [*lead, factors] under labels [*lead, nodes] (those that exist)."""
         state = labels[..., self.scope]  # [*lead, factors, order]
@@ -194,6 +204,15 @@ class AutomatonFactors(_Scoped):
         """The same factors with other scores."""
         return AutomatonFactors(self.scope, self.transitions, values)
 
+    def with_checked(self, values: Tensor) -> "AutomatonFactors":
+        """The same, where the caller has checked the scores."""
+        return _replaced(self, final=values)
+
+    @property
+    def value_axes(self) -> torch.Size:
+        """Axes of the values, without those of replicas."""
+        return self.final.shape[-2:]
+
     def score(self, labels: Tensor, lead: torch.Size) -> Tensor:
         """Log-potential of every factor [*lead, factors] under labels [*lead, nodes] (those that exist)."""
         state = torch.zeros_like(labels[..., self.scope[:, 0]])
@@ -205,6 +224,14 @@ class AutomatonFactors(_Scoped):
 
 
 FactorGroup = TableFactors | AutomatonFactors
+Group = TypeVar("Group", TableFactors, AutomatonFactors)
+
+
+def _replaced(group: Group, **values: Tensor) -> Group:
+    """A copy with other values that needs no checks."""
+    other = object.__new__(type(group))
+    other.__dict__.update(group.__dict__, **values)
+    return other
 
 
 def _check_scope(scope: object, where: str) -> Tensor:

@@ -37,9 +37,9 @@ def to_pairwise(field: FactorField) -> RaggedField:
     pairs: dict[tuple[int, int], Tensor] = {}
     graph = [whole.graph]
     for block in table_blocks(whole):
-        order = block.order
+        order, tables = block.order, block.tables_of(whole)
         for scope, number in zip(block.scope.tolist(), block.table.tolist(), strict=True):
-            table = block.tables.select(-order - 1, number)
+            table = tables.select(-order - 1, number)
             table = table.expand(*lead, *block.shape)
             if order == 1:
                 nodes[scope[0]] = nodes[scope[0]] + table

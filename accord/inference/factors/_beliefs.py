@@ -29,10 +29,11 @@ class FactorBeliefs:
     residual: Tensor  # [*replicas, graphs]: largest change of a log-message in the last sweep
     backend: str  # which kernel passed the messages
     problem: FactorProblem  # the field as the kernel saw it
+    totals: Tensor | None = None  # [R, states of all variables]: `node` up to a constant for each variable, if known
 
     @cached_property
     def _layout(self) -> Layout:
-        return Layout(self.problem.flat)
+        return Layout.of(self.problem.flat)
 
     @cached_property
     def _flat_messages(self) -> Tensor:
@@ -55,10 +56,18 @@ class FactorBeliefs:
 
         -inf beyond a variable's own states.
         """
-        flat, totals = self.problem.flat, self._collected[0].join().to(self.messages.dtype)
-        exists = torch.arange(self.field.num_states, device=totals.device) < flat.states[:, None]
-        padded = totals.new_full((len(totals), flat.num_nodes, self.field.num_states), -torch.inf)
-        padded[:, exists] = totals
+        flat, totals = self.problem.flat, self.totals
+        if totals is None:
+            totals = self._collected[0].join().to(self.messages.dtype)
+        width = self.field.num_states
+        if totals.shape[1] == flat.num_nodes * width:
+            padded = totals.unflatten(1, (flat.num_nodes, width))
+        else:
+            exists = flat.derived.get(
+                "exists", lambda: torch.arange(width, device=totals.device) < flat.states[:, None]
+            )
+            padded = totals.new_full((len(totals), flat.num_nodes, width), -torch.inf)
+            padded[:, exists] = totals
         check_feasible(padded)
         return self._unflatten(self._shifted(padded))
 

@@ -51,7 +51,7 @@ class _Propagation(torch.autograd.Function):
         *inputs, messages, residual, sweeps = ctx.saved_tensors
         leaves = [value.detach().requires_grad_() for value in inputs]
         problem = ctx.problem.with_inputs(leaves)
-        layout = Layout(problem.flat)
+        layout = Layout.of(problem.flat)
         solved = (residual <= problem.tolerance) & (problem.tolerance > 0)
         sums = [torch.zeros_like(value) for value in leaves]
         if bool(solved.any()):

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from accord.field.factors import FlatField, RuleBlock, TableBlock
 
+MOST_KEPT = 2**16  # variables of all factors; layouts of larger fields take more memory than they save time
 Block = TableBlock | RuleBlock | None
 
 
@@ -41,7 +42,14 @@ class Layout:
     """All factors of a flat field, and which variable, factor and graph each number of the messages belongs to."""
 
     def __init__(self, flat: FlatField) -> None:
-        self.flat = flat
+        self.states, self.at, self.graph, self.scope_at, self.table_at = (
+            flat.states,
+            flat.at,
+            flat.graph,
+            flat.scope_at,
+            flat.table_at,
+        )
+        self.num_tabled, self.blocks, self.rules = flat.num_factors, flat.blocks, flat.rules
         # The variable of each message: those from tables first, then those from rules.
         self._scope = torch.cat([flat.scope, *(rule.scope.flatten() for rule in flat.rules)])
         self._sizes = flat.states[self._scope]
@@ -49,20 +57,30 @@ class Layout:
         self.num_factors = flat.num_factors + sum(len(rule.scope) for rule in flat.rules)
         self.num_messages = int(self._starts[-1])
 
+    @classmethod
+    def of(cls, flat: FlatField) -> "Layout":
+        """The layout of a flat field, kept for others with the same factors where it is small.
+
+        Rules hold numbers, so that the layout of a field with rules belongs to that field alone.
+        """
+        if flat.rules or flat.scope.numel() > MOST_KEPT:
+            return cls(flat)
+        return flat.derived.get("layout", lambda: cls(flat))
+
     @cached_property
     def alike(self) -> list[Alike]:
         """Factors of one shape at a time."""
-        flat, device = self.flat, self.flat.unary.device
+        device = self.at.device
         alike, first = [], 0
-        for block in flat.blocks or ((None,) if flat.num_factors else ()):
-            count = flat.num_factors if block is None else len(block.factors)
-            order = int(flat.scope_at[first + 1] - flat.scope_at[first])
+        for block in self.blocks or ((None,) if self.num_tabled else ()):
+            count = self.num_tabled if block is None else len(block.factors)
+            order = int(self.scope_at[first + 1] - self.scope_at[first])
             factors = first + torch.arange(count, device=device)
-            slots = flat.scope_at[factors][:, None] + torch.arange(order, device=device)
+            slots = self.scope_at[factors][:, None] + torch.arange(order, device=device)
             alike.append(self._alike(factors, slots, block))
             first += count
-        slot = len(flat.scope)
-        for rule in flat.rules:
+        slot = int(self.scope_at[-1])
+        for rule in self.rules:
             count, order = rule.scope.shape
             factors = first + torch.arange(count, device=device)
             slots = slot + torch.arange(count * order, device=device).reshape(count, order)
@@ -78,16 +96,17 @@ class Layout:
             return tuple(column[:, None] + torch.arange(size, device=start.device) for column, size in columns)
 
         scope = self._scope[slots]
-        table = None if isinstance(block, RuleBlock) else self.flat.table_at[factor]
-        return Alike(
-            factor, scope, tuple(shape), places(self.flat.at[scope]), places(self._starts[slots]), table, block
-        )
+        table = None if isinstance(block, RuleBlock) else self.table_at[factor]
+        return Alike(factor, scope, tuple(shape), places(self.at[scope]), places(self._starts[slots]), table, block)
 
-    def gathered(self, pieces: list[tuple[Tensor, ...]]) -> Tensor:
-        """Messages [R, M] from those of each set of alike factors, for each variable [R, factors, states]."""
+    def gathered(self, pieces: list[tuple[Tensor, ...]], like: Tensor) -> Tensor:
+        """Messages [R, M] from those of each set of alike factors, for each variable [R, factors, states].
+
+        `like` is any tensor [R, ...] of their kind.
+        """
         flat = [piece.flatten(1) for each in pieces for piece in each]
         if not flat:
-            return self.flat.unary.new_zeros(self.flat.unary.shape[0], 0)
+            return like.new_zeros(len(like), 0)
         return torch.cat(flat, dim=1)[:, self._order]
 
     @cached_property
@@ -98,13 +117,13 @@ class Layout:
     @cached_property
     def state_of(self) -> Tensor:
         """[M]: the place along `unary` of the state that each number of the messages is about."""
-        shift = self.flat.at[self._scope] - self._starts[:-1]
+        shift = self.at[self._scope] - self._starts[:-1]
         return torch.arange(self.num_messages, device=shift.device) + shift[self.slot_of]
 
     @cached_property
     def factor_of(self) -> Tensor:
         """[M]: the factor that each number of the messages comes from."""
-        found = torch.empty(self.num_messages, dtype=torch.long, device=self.flat.unary.device)
+        found = torch.empty(self.num_messages, dtype=torch.long, device=self.at.device)
         for alike in self.alike:
             for message in alike.message:
                 found[message] = alike.factor[:, None].expand_as(message)
@@ -118,10 +137,9 @@ class Layout:
     @cached_property
     def graph_of(self) -> Tensor:
         """[M]: the graph that each number of the messages belongs to."""
-        return self.flat.graph[self.variable_of_state[self.state_of]]
+        return self.graph[self.variable_of_state[self.state_of]]
 
     @cached_property
     def variable_of_state(self) -> Tensor:
         """[states of all variables]: which variable each belongs to."""
-        each = torch.arange(self.flat.num_nodes, device=self.flat.unary.device)
-        return each.repeat_interleave(self.flat.states)
+        return torch.arange(len(self.states), device=self.at.device).repeat_interleave(self.states)

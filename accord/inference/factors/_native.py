@@ -66,6 +66,13 @@ class _Arguments(ctypes.Structure):
 
 def unfit(problem: FactorProblem) -> str | None:
     """Why the kernel cannot take this problem, or None."""
+    if problem.wants_gradient:
+        return "it has no gradient; use backend 'reference' or 'auto', or call it under torch.no_grad()"
+    return misfit(problem)
+
+
+def misfit(problem: FactorProblem) -> str | None:
+    """The same, gradients aside."""
     flat = problem.flat
     if flat.unary.device.type != "cpu":
         return f"the field is on {flat.unary.device}; move it to the CPU, or use another backend"
@@ -74,8 +81,6 @@ def unfit(problem: FactorProblem) -> str | None:
     slots = flat.scope.numel() + sum(rule.scope.numel() for rule in flat.rules)
     if max(slots, flat.num_nodes, flat.num_graphs) > MAX_NUMBERED:
         return f"it takes up to {MAX_NUMBERED} variables of factors; use backend 'reference'"
-    if problem.wants_gradient:
-        return "it has no gradient; use backend 'reference' or 'auto', or call it under torch.no_grad()"
     return None
 
 

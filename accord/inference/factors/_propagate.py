@@ -1,11 +1,13 @@
 """Propagation on fields with factors: options, kernel, beliefs."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from accord.errors import FieldError, InputTypeError, OptionError
 from accord.field._checks import LARGEST_POTENTIAL
-from accord.field.factors import FactorField, FlatField, flatten
+from accord.field.factors import FactorField, FlatField
 from accord.graphs._checks import check_number, check_numbers, check_room, check_tensor
 from accord.graphs.structure._peeling import peel
 from accord.inference._options import DEFAULT_SWEEPS, DEFAULT_TOLERANCE, PropagationOptions
@@ -16,50 +18,88 @@ from accord.inference.factors._gradients import with_gradient
 from accord.inference.factors._interface import FactorKernel, FactorProblem
 
 
-def propagate_factors(field: FactorField, options: PropagationOptions, backend: str, start: object) -> FactorBeliefs:
-    """See `propagate`."""
-    field.check_changes("propagate")
-    flat = flatten(field, keep_rules=True)
+@dataclass(frozen=True, eq=False)
+class PreparedFactors:
+    """What all runs with the same options on fields of one form have in common."""
+
+    form: tuple[object, ...]
+    options: PropagationOptions
+    messages: int  # how many numbers the messages of a replica have
+    appearance: Tensor | None  # of each factor in the order of the flat field; None: 1, or a tensor that may change
+    lowest: float  # the least of it
+    max_sweeps: int
+    tolerance: float
+
+    def run(self, field: FactorField, flat: FlatField, backend: str, start: object) -> FactorBeliefs:
+        """Beliefs of a field of this form; `flat` is the field with its rules."""
+        appearance, lowest = self.appearance, self.lowest
+        if isinstance(self.options.edge_appearance, Tensor):
+            appearance, lowest = _appearance(field, flat, self.options.edge_appearance)
+        _check_quotients(flat, lowest)
+        problem = FactorProblem(
+            flat=flat,
+            appearance=appearance,
+            semiring=self.options.semiring,
+            damping=float(self.options.damping),
+            max_sweeps=self.max_sweeps,
+            tolerance=self.tolerance,
+            start=None if start is None else _start(field, start, self.messages),
+            schedule=self.options.schedule,
+        )
+        name, kernel = choose_kernel(backend, problem)
+        solution = kernel(problem)
+        shape = (*field.replicas, field.num_graphs)
+        beliefs = FactorBeliefs(
+            field=field,
+            semiring=self.options.semiring,
+            messages=solution.messages.reshape(*field.replicas, -1),
+            converged=(solution.residual <= problem.tolerance).reshape(shape),
+            sweeps=solution.sweeps.reshape(shape),
+            residual=solution.residual.reshape(shape),
+            backend=name,
+            problem=problem,
+            totals=solution.totals,
+        )
+        _ = beliefs.node  # computed here, so that a variable without any possible state is reported now
+        return beliefs
+
+
+def factor_form(field: FactorField) -> tuple[object, ...]:
+    """What preparations depend on beside the options: everything but the values of the potentials."""
+    return field.derived, field.replicas, field.node.dtype, field.node.device
+
+
+def prepare_factors(field: FactorField, flat: FlatField, options: PropagationOptions) -> PreparedFactors:
+    """Check what does not depend on the values of potentials, and keep it."""
     count, each = field.replicas.numel(), field.node.element_size()
     messages = _num_messages(flat)
     check_room("propagate", f"the messages of {field.num_factors} factors", count * messages * each, field.node.device)
-    problem = FactorProblem(
-        flat=flat,
-        appearance=_appearance(field, flat, options.edge_appearance),
-        semiring=options.semiring,
-        damping=float(options.damping),
+    given = options.edge_appearance
+    appearance, lowest = (None, 1.0) if isinstance(given, Tensor) else _appearance(field, flat, given)
+    return PreparedFactors(
+        form=factor_form(field),
+        options=options,
+        messages=messages,
+        appearance=appearance,
+        lowest=lowest,
         max_sweeps=_default_sweeps(flat) if options.max_sweeps is None else options.max_sweeps,
         tolerance=DEFAULT_TOLERANCE[field.node.dtype] if options.tolerance is None else float(options.tolerance),
-        start=None if start is None else _start(field, start, messages),
-        schedule=options.schedule,
     )
-    name, kernel = choose_kernel(backend, problem)
-    solution = kernel(problem)
-    shape = (*field.replicas, field.num_graphs)
-    beliefs = FactorBeliefs(
-        field=field,
-        semiring=options.semiring,
-        messages=solution.messages.reshape(*field.replicas, -1),
-        converged=(solution.residual <= problem.tolerance).reshape(shape),
-        sweeps=solution.sweeps.reshape(shape),
-        residual=solution.residual.reshape(shape),
-        backend=name,
-        problem=problem,
-    )
-    _ = beliefs.node  # computed here, so that a variable without any possible state is reported now
-    return beliefs
 
 
-def choose_kernel(backend: str, problem: FactorProblem) -> tuple[str, FactorKernel]:
-    """The kernel of this name, or the fastest that can solve the problem ("auto"), with gradients where needed."""
+def check_factor_backend(backend: object) -> None:
+    """Refuse names that no kernel for factors has."""
     if backend not in ("auto", "native", "reference"):
         raise OptionError(
             f"propagate: backend {backend!r} cannot solve fields with factors. Choose 'auto', 'native' or 'reference'."
         )
+
+
+def choose_kernel(backend: str, problem: FactorProblem) -> tuple[str, FactorKernel]:
+    """The kernel of this name, or the fastest that can solve the problem ("auto"), with gradients where needed."""
     name = backend
     if backend == "auto":
-        plain = problem.with_inputs([value.detach() for value in problem.inputs])
-        fits = _native.unfit(plain) is None and _native.unavailable() is None
+        fits = _native.misfit(problem) is None and _native.unavailable() is None
         name = "native" if fits else "reference"
     kernel: FactorKernel = _native.solve if name == "native" else _reference.solve
     if problem.wants_gradient and backend != "reference":
@@ -90,8 +130,8 @@ def _default_sweeps(flat: FlatField) -> int:
     return max(DEFAULT_SWEEPS, len(peeling.rounds) + 2 if peeling.is_forest else 0)
 
 
-def _appearance(field: FactorField, flat: FlatField, choice: object) -> Tensor | None:
-    """The weight of each factor [R or 1, factors] in the order of the flat field; None where all are 1."""
+def _appearance(field: FactorField, flat: FlatField, choice: object) -> tuple[Tensor | None, float]:
+    """The weight of each factor [R or 1, factors] in the order of the flat field, None where all are 1; the least."""
     if isinstance(choice, str):
         if choice != "spanning":
             raise OptionError(
@@ -109,16 +149,16 @@ def _appearance(field: FactorField, flat: FlatField, choice: object) -> Tensor |
     else:
         number = check_number(choice, "edge_appearance", "propagate")
         if number == 1:
-            return None
+            return None, 1.0
         values = field.node.new_full((field.num_factors,), number)
     if values.numel() and not (float(values.min()) > 0 and float(values.max()) <= 1):
         raise OptionError(
             f"propagate: edge_appearance must lie in (0, 1], got values from {float(values.min())} to "
             f"{float(values.max())}. 1 is plain propagation."
         )
-    _check_quotients(flat, float(values.detach().min()) if values.numel() else 1.0)
+    lowest = float(values.detach().min()) if values.numel() else 1.0
     lead = values.shape[:-1].numel()
-    return values.reshape(lead, field.num_factors)[:, _places(field, flat)]
+    return values.reshape(lead, field.num_factors)[:, _places(field, flat)], lowest
 
 
 def _places(field: FactorField, flat: FlatField) -> Tensor:

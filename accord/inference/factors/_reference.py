@@ -66,7 +66,7 @@ def send(problem: FactorProblem, layout: Layout, messages: Tensor) -> Tensor:
         else:
             new, _ = rule_messages(alike.rule, factor_scores(problem, alike), around, problem.semiring)
         pieces.append(tuple(_checked(problem, alike, axis, each) for axis, each in enumerate(new)))
-    return layout.gathered(pieces)
+    return layout.gathered(pieces, problem.flat.unary)
 
 
 def factor_tables(problem: FactorProblem, alike: Alike) -> Tensor:
@@ -125,7 +125,7 @@ def _normalised(problem: FactorProblem, layout: Layout, messages: Tensor) -> Ten
     def each(alike: Alike) -> tuple[Tensor, ...]:
         return tuple(normalise(messages[:, place], problem.semiring) for place in alike.message)
 
-    return layout.gathered([each(alike) for alike in layout.alike])
+    return layout.gathered([each(alike) for alike in layout.alike], problem.flat.unary)
 
 
 def solve(problem: FactorProblem) -> FactorSolution:
@@ -135,7 +135,7 @@ def solve(problem: FactorProblem) -> FactorSolution:
             f"propagate: schedule {problem.schedule!r} needs the compiled kernel for fields with factors. Use "
             "schedule='synchronous', or backend 'native' on a CPU with a C++ compiler."
         )
-    layout = Layout(problem.flat)
+    layout = Layout.of(problem.flat)
     messages = first_messages(problem, layout)
     present = torch.bincount(layout.graph_of, minlength=problem.flat.num_graphs) > 0
     running = present.expand(len(messages), -1)

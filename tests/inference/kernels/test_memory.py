@@ -13,7 +13,7 @@ from accord import PairwiseField, propagate
 from accord.errors import TooLargeError
 from accord.inference import _blocks
 from accord.inference._options import PropagationOptions
-from accord.inference._propagate import _prepare
+from accord.inference._prepared import _prepare
 from accord.inference.kernels import _memory
 from accord.inference.kernels.cpu import _solve as _native
 from accord.inference.kernels.triton._plan import make_plan, planned_bytes

@@ -129,7 +129,7 @@ class Beliefs:
         if self.semiring == "max":
             return self.field.score(self.decode())
         if self._is_exact_on_forests:
-            exact = trees.log_partition(self.field, self.problem.node, self.problem.edge)
+            exact = trees.log_partition(trees.Pairs.of(self.field, self.problem.node, self.problem.edge))
             if exact is not None:
                 return self._unflatten(exact.to(self.messages.dtype))
         field, problem = self.field, self.problem

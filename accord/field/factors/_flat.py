@@ -110,6 +110,27 @@ class FlatField:
         """Factors, each with a table."""
         return len(self.table_at)
 
+    def padded(self, values: Tensor, width: int) -> Tensor:
+        """Values [R, states of all variables] as [R, nodes, width], -inf beyond a variable's own states."""
+        if values.shape[1] == self.num_nodes * width:
+            return values.unflatten(1, (self.num_nodes, width))
+        whole = values.new_full((len(values), self.num_nodes, width), -torch.inf)
+        whole[:, self._exists(width)] = values
+        return whole
+
+    def cut(self, values: Tensor) -> Tensor:
+        """Values [R, nodes, states] as [R, states of all variables]."""
+        if values[:1].numel() == self.unary.shape[1]:
+            return values.flatten(1)
+        cut: Tensor = values[:, self._exists(values.shape[2])]
+        return cut
+
+    def _exists(self, width: int) -> Tensor:
+        """True where a variable has a state [nodes, width]."""
+        return self.derived.get(
+            ("exists", width), lambda: torch.arange(width, device=self.at.device) < self.states[:, None]
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class _Form:

@@ -26,7 +26,7 @@ from accord.inference.decoding._polishing import polish
 from accord.inference.exact import eliminate_beliefs
 from accord.inference.kernels.cpu._build import BuildError
 from accord.inference.search import search_allowed, search_undecided
-from accord.inference.trees import best_labels
+from accord.inference.trees import Pairs, best_labels
 
 
 def decode(field: PairwiseField, beliefs: Tensor, unsettled: Tensor | None = None) -> Tensor:
@@ -39,7 +39,7 @@ def decode(field: PairwiseField, beliefs: Tensor, unsettled: Tensor | None = Non
     """
     with torch.no_grad():
         node, edge = field.expanded()
-        best = best_labels(field, node, edge, beliefs.reshape(node.shape))
+        best = best_labels(Pairs.of(field, node, edge), beliefs.reshape(node.shape))
         if best is not None:
             return best.reshape(*field.replicas, field.num_nodes)
         folded = _fold(field, node, edge)

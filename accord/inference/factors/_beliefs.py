@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from accord.field.factors import FactorField, RaggedField, TableBlock, TableFactors
+from accord.inference import trees
 from accord.inference._beliefs import check_feasible
 from accord.inference._extended import Extended
+from accord.inference._options import DEFAULT_TOLERANCE
 from accord.inference.factors._interface import FactorProblem
 from accord.inference.factors._layout import Layout
 from accord.inference.factors._reference import collect, factor_beliefs, factor_partition, weights
@@ -56,18 +58,10 @@ class FactorBeliefs:
 
         -inf beyond a variable's own states.
         """
-        flat, totals = self.problem.flat, self.totals
+        totals = self.totals
         if totals is None:
             totals = self._collected[0].join().to(self.messages.dtype)
-        width = self.field.num_states
-        if totals.shape[1] == flat.num_nodes * width:
-            padded = totals.unflatten(1, (flat.num_nodes, width))
-        else:
-            exists = flat.derived.get(
-                "exists", lambda: torch.arange(width, device=totals.device) < flat.states[:, None]
-            )
-            padded = totals.new_full((len(totals), flat.num_nodes, width), -torch.inf)
-            padded[:, exists] = totals
+        padded = self.problem.flat.padded(totals, self.field.num_states)
         check_feasible(padded)
         return self._unflatten(self._shifted(padded))
 
@@ -98,6 +92,18 @@ class FactorBeliefs:
             raise AttributeError("these beliefs are of a field with factors; their tables are in `factors`")
         return self.field.by_edge([group for group in self.factors if group is not None])
 
+    @property
+    def _is_exact_on_forests(self) -> bool:
+        """Whether messages are at the fixed point that is exact if factors are edges without loops."""
+        problem = self.problem
+        return (
+            self.backend == "native"
+            and problem.appearance is None
+            and 0 < problem.tolerance <= DEFAULT_TOLERANCE[self.messages.dtype]
+            and not (problem.start is not None and problem.start.requires_grad)
+            and bool(self.converged.all())
+        )
+
     @cached_property
     def log_partition(self) -> Tensor:
         """[*replicas, graphs]: Bethe (or reweighted) log-partition ("sum"); score of `decode()` ("max").
@@ -106,6 +112,11 @@ class FactorBeliefs:
         """
         if self.semiring == "max":
             return self.field.score(self.decode())
+        if self._is_exact_on_forests:
+            pairs = trees.Pairs.of_flat(self.problem.flat)
+            exact = None if pairs is None else trees.log_partition(pairs)
+            if exact is not None:
+                return self._unflatten(exact.to(self.messages.dtype))
         flat, (totals, levels) = self.problem.flat, self._collected
         node = _log_sums(totals.join(), self._layout.variable_of_state, flat.num_nodes)
         result = torch.zeros(len(node), flat.num_graphs, dtype=node.dtype, device=node.device)

@@ -108,12 +108,20 @@ def choose_kernel(backend: str, problem: FactorProblem) -> tuple[str, FactorKern
 
 
 def _num_messages(flat: FlatField) -> int:
+    return flat.derived.get("messages", lambda: _count_messages(flat))
+
+
+def _count_messages(flat: FlatField) -> int:
     rules = sum(rule.scope.numel() * rule.transitions.shape[1] for rule in flat.rules)
     return int(flat.states[flat.scope].sum()) + rules
 
 
 def _default_sweeps(flat: FlatField) -> int:
     """As many as trees of factors need to be exact, or the usual number."""
+    return flat.derived.get("sweeps", lambda: _count_sweeps(flat))
+
+
+def _count_sweeps(flat: FlatField) -> int:
     pieces, first = [], flat.num_nodes
     orders = flat.scope_at.diff()
     factors = torch.arange(flat.num_factors, device=orders.device).repeat_interleave(orders)

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from accord._eager import eager
-from accord.field import PairwiseField
 from accord.inference.kernels.cpu._build import SOURCES, BuildError, Library, load_library
+from accord.inference.trees._pairs import Pairs
 
 log = logging.getLogger("accord.inference")
 
@@ -28,7 +28,7 @@ class _Arguments(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_int64) for name in ("replicas", "nodes", "edges", "states", "graphs")),
-        *((name, ctypes.c_void_p) for name in ("ends", "graph", "node", "edge")),
+        *((name, ctypes.c_void_p) for name in ("ends", "graph", "at", "table_at", "node", "edge")),
         *((name, ctypes.c_int64) for name in ("node_step", "edge_step")),
         *((name, ctypes.c_void_p) for name in ("totals", "wishes", "labels", "weight")),
         *((name, ctypes.c_void_p) for name in ("node_gradient", "edge_gradient")),
@@ -46,62 +46,57 @@ def available() -> bool:
     return True
 
 
-def fits(field: PairwiseField) -> bool:
+def fits(pairs: Pairs) -> bool:
     """Whether a field may be a forest that the kernel can solve; whether it has loops, the kernel finds."""
-    # A forest has fewer edges than nodes, so most loopy graphs are recognised at once.
-    return (
-        field.structure.edge_index.shape[1] < field.structure.num_nodes
-        and field.node.device.type == "cpu"
-        and field.node.dtype in FUNCTIONS
-        and available()
-    )
+    node = pairs.node
+    return pairs.may_be_forest and node.device.type == "cpu" and node.dtype in FUNCTIONS and available()
 
 
 @eager
-def best_labels(field: PairwiseField, node: Tensor, edge: Tensor, wishes: Tensor) -> Tensor | None:
+def best_labels(pairs: Pairs, wishes: Tensor) -> Tensor | None:
     """The best labels [R, nodes] of a forest, ties included; None where the kernel cannot say.
 
     That is: there are loops, a replica has no labelling without forbidden states or pairs, or the kernel does not fit.
 
     Args:
-        field: the graphs.
-        node: [R, nodes, states].
-        edge: [R, edges, states, states].
-        wishes: [R, nodes, states]; among its best states, each root takes the one with the highest value.
+        pairs: the field.
+        wishes: shaped like the node potentials; among its best states, each root takes the one with the highest value.
     """
-    if not fits(field):
+    if not fits(pairs):
         return None
-    labels = torch.empty(node.shape[:2], dtype=torch.long)
-    totals = torch.empty(node.shape[0], field.num_graphs, dtype=torch.float64)
-    return labels if run(field, node, edge, totals, wishes=wishes.to(node.dtype).contiguous(), labels=labels) else None
+    replicas = len(pairs.node)
+    labels = torch.empty(replicas, len(pairs.graph), dtype=torch.long)
+    totals = torch.empty(replicas, pairs.num_graphs, dtype=torch.float64)
+    wishes = wishes.to(pairs.node.dtype).contiguous()
+    return labels if run(pairs, totals, wishes=wishes, labels=labels) else None
 
 
-def run(field: PairwiseField, node: Tensor, edge: Tensor, totals: Tensor, **arrays: Tensor) -> bool:
+def run(pairs: Pairs, totals: Tensor, **arrays: Tensor) -> bool:
     """Call the kernel on arrays that it reads or fills. False if it did not solve the field."""
-    replicas, nodes, states = node.shape
-    node, edge = _packed(node), _packed(edge)
-    structure = field.structure
-    ends, graph = structure.edge_index.contiguous(), structure.graph.contiguous()
+    node, edge = _packed(pairs.node), _packed(pairs.edge)
+    ends, graph = pairs.ends.contiguous(), pairs.graph.contiguous()
+    if pairs.table_at is None and (ends.shape[1] != edge.shape[1] or len(graph) != node.shape[1]):
+        return False  # changed after they were checked
     arguments = _Arguments(
-        replicas=replicas,
-        nodes=nodes,
-        edges=edge.shape[1],
-        states=states,
-        graphs=structure.num_graphs,
+        replicas=len(node),
+        nodes=len(graph),
+        edges=ends.shape[1],
+        states=pairs.states,
+        graphs=pairs.num_graphs,
         ends=ends.data_ptr(),
-        graph=graph.data_ptr() if structure.num_graphs > 1 else None,
+        graph=graph.data_ptr() if pairs.num_graphs > 1 else None,
+        at=None if pairs.at is None else pairs.at.data_ptr(),
+        table_at=None if pairs.table_at is None else pairs.table_at.data_ptr(),
         node=node.data_ptr(),
         edge=edge.data_ptr(),
         node_step=node.stride(0),
-        edge_step=edge.stride(0),
+        edge_step=edge.stride(0) if len(edge) > 1 else 0,
         totals=totals.data_ptr(),
         **{name: values.data_ptr() for name, values in arrays.items()},
     )
-    if ends.shape[1] != edge.shape[1] or len(graph) != nodes:  # changed after they were checked
-        return False
     status = getattr(load_library(TREES), FUNCTIONS[node.dtype])(ctypes.byref(arguments))
     if status == OUT_OF_MEMORY:
-        raise MemoryError(f"propagate: the passes over {nodes} nodes do not fit into memory. Free memory.")
+        raise MemoryError(f"propagate: the passes over {len(graph)} nodes do not fit into memory. Free memory.")
     return bool(status == SOLVED)
 
 

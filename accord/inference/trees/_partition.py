@@ -1,5 +1,6 @@
 """The log-partition of forests, with its gradient: the marginals."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -7,33 +8,33 @@ from torch import Tensor
 
 from accord._eager import eager
 from accord.errors import FieldError, OptionError
-from accord.field import PairwiseField
 from accord.inference.trees import _native
+from accord.inference.trees._pairs import Pairs
 
 
 @eager
-def log_partition(field: PairwiseField, node: Tensor, edge: Tensor) -> Tensor | None:
+def log_partition(pairs: Pairs) -> Tensor | None:
     """Log Z [R, graphs], float64, of a forest; None if there are loops or the kernel does not fit.
 
-    Args:
-        field: the graphs.
-        node: [R, nodes, states].
-        edge: [R, edges, states, states].
+    Gradients reach the potentials if all nodes have the same number of states.
     """
-    if not _native.fits(field):
+    node, edge = pairs.node, pairs.edge
+    wanted = torch.is_grad_enabled() and (node.requires_grad or edge.requires_grad)
+    if not _native.fits(pairs) or (wanted and pairs.table_at is not None):
         return None
-    totals = torch.empty(node.shape[0], field.num_graphs, dtype=torch.float64)
-    if not _native.run(field, node, edge, totals):
+    totals = torch.empty(len(node), pairs.num_graphs, dtype=torch.float64)
+    if not _native.run(pairs, totals):
         return None
-    if torch.is_grad_enabled() and (node.requires_grad or edge.requires_grad):
-        return _Partition.apply(node, edge, field, totals)  # type: ignore[no-untyped-call,no-any-return]
+    if wanted:
+        plain = replace(pairs, node=node.detach(), edge=edge.detach())
+        totals = _Partition.apply(node, edge, plain, totals)  # type: ignore[no-untyped-call]
     return totals
 
 
 class _Partition(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, node: Tensor, edge: Tensor, field: PairwiseField, totals: Tensor) -> Tensor:
-        ctx.field = field
+    def forward(ctx: Any, node: Tensor, edge: Tensor, pairs: Pairs, totals: Tensor) -> Tensor:
+        ctx.pairs = pairs
         ctx.save_for_backward(node, edge)
         return totals.clone()
 
@@ -48,9 +49,7 @@ class _Partition(torch.autograd.Function):
         node, edge = ctx.saved_tensors
         gradients = [torch.empty(values.shape, dtype=values.dtype) for values in (node, edge)]
         solved = _native.run(
-            ctx.field,
-            node,
-            edge,
+            replace(ctx.pairs, node=node, edge=edge),
             torch.empty_like(weight, memory_format=torch.contiguous_format),
             weight=weight.contiguous(),
             node_gradient=gradients[0],

@@ -6,13 +6,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import DTYPE, fields, union
+from strategies import DTYPE, edge_lists, fields, union
 from torch.testing import assert_close
 
-from accord import PairwiseField, enumerate_beliefs, propagate
+from accord import FactorField, OrFactors, PairwiseField, TableFactors, enumerate_beliefs, propagate
 from accord.errors import FieldError, InfeasibleError, OptionError
+from accord.field.factors import flatten
 from accord.inference import eliminate_beliefs, trees
 from accord.inference.decoding import _decoding
+from accord.inference.search import _decode
 from accord.inference.trees import _native
 
 pytestmark = pytest.mark.skipif(not _native.available(), reason="there is no C++ compiler")
@@ -78,7 +80,7 @@ def test_log_partition_and_gradient_are_exact(field):
             propagate(field)
         return
     leaves = [values.clone().requires_grad_() for values in field.expanded()]
-    totals = trees.log_partition(field, *leaves)
+    totals = trees.log_partition(trees.Pairs.of(field, *leaves))
     count = field.replicas.numel()
     assert_close(totals, exact.log_partition.reshape(count, -1), rtol=0, atol=1e-9)
     weight = torch.arange(1.0, count + 1, dtype=DTYPE)
@@ -141,8 +143,9 @@ def test_loops_are_left_to_others():
     index = torch.tensor([[0, 1, 2], [1, 2, 0]])  # and three nodes more, so that there are fewer edges than nodes
     field = PairwiseField(index, torch.randn(6, 2), torch.randn(3, 2, 2))
     node, edge = field.expanded()
-    assert _native.fits(field)
-    assert trees.best_labels(field, node, edge, node) is None and trees.log_partition(field, node, edge) is None
+    pairs = trees.Pairs.of(field, node, edge)
+    assert _native.fits(pairs)
+    assert trees.best_labels(pairs, node) is None and trees.log_partition(pairs) is None
     beliefs = propagate(field)
     assert bool(beliefs.log_partition.isfinite()) and len(beliefs.decode()) == 6
 
@@ -151,12 +154,12 @@ def test_what_the_kernel_cannot_read_is_left_to_others(monkeypatch):
     field = path(4)
     node, edge = field.expanded()
     field.edge_index[1, 0] = 9  # as numpy could change it, unseen
-    assert trees.log_partition(field, node, edge) is None
+    assert trees.log_partition(trees.Pairs.of(field, node, edge)) is None
     batch = path(4, graph=torch.zeros(4, dtype=torch.long), num_graphs=2)
     batch.graph[0] = -1
-    assert trees.log_partition(batch, node, edge) is None
+    assert trees.log_partition(trees.Pairs.of(batch, node, edge)) is None
     monkeypatch.setattr(_native, "available", lambda: False)
-    assert trees.best_labels(path(4), node, edge, node) is None
+    assert trees.best_labels(trees.Pairs.of(path(4), node, edge), node) is None
 
 
 def test_potentials_need_not_be_contiguous():
@@ -201,8 +204,64 @@ def test_large_potentials_are_summed_in_logs():
     field = PairwiseField(torch.tensor([[0, 2], [1, 1]]), node, edge)
     exact = enumerate_beliefs(field)
     leaves = [values.clone().requires_grad_() for values in field.expanded()]
-    total = trees.log_partition(field, *leaves)
+    total = trees.log_partition(trees.Pairs.of(field, *leaves))
     assert_close(total[0], exact.log_partition)
     by_node, by_edge = torch.autograd.grad(total.sum(), leaves)
     assert_close(by_node[0], exact.node.exp())
     assert_close(by_edge[0], exact.edge.exp())
+
+
+@st.composite
+def ragged_forests(draw, barred=0.0):
+    num_nodes = draw(st.integers(1, 6))
+    counts = draw(st.lists(st.integers(1, 5), min_size=num_nodes, max_size=num_nodes))
+    edge_index = draw(edge_lists(num_nodes, tree=True))
+    lead = draw(st.sampled_from([(), (2,)]))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
+    ties = draw(st.booleans())
+
+    def potentials(*shape):
+        values = torch.randn(*lead, *shape, generator=generator, dtype=DTYPE)
+        values = values.round() if ties else values
+        return values.masked_fill(torch.rand(values.shape, generator=generator) < barred, -torch.inf)
+
+    tables = [potentials(counts[s], counts[t]) for s, t in edge_index.t().tolist()]
+    return PairwiseField.ragged(edge_index, [potentials(count) for count in counts], tables)
+
+
+@given(ragged_forests() | ragged_forests(barred=0.15))
+def test_nodes_with_states_of_their_own_are_solved_exactly(field):
+    try:
+        exact, best = enumerate_beliefs(field), enumerate_beliefs(field, "max").log_partition
+    except InfeasibleError:
+        with pytest.raises(InfeasibleError):
+            propagate(field).decode()
+        return
+    beliefs = propagate(field)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_decode, "ragged", None)  # the kernel is all that is needed
+        patch.setattr(type(beliefs), "_collected", None)
+        assert_close(beliefs.log_partition, exact.log_partition, rtol=0, atol=1e-9)
+        labels = beliefs.decode()
+    assert bool((labels < field.states).all())
+    assert_close(field.score(labels), best, rtol=0, atol=1e-9)
+
+
+def test_other_factors_are_left_to_others():
+    node = torch.zeros(3, 2)
+    triple = FactorField(node, [TableFactors(torch.tensor([[0, 1, 2]]), torch.zeros(1, 2, 2, 2))])
+    rule = FactorField(node, [OrFactors(torch.tensor([[0, 1]]))])
+    twice = FactorField(node, [TableFactors(torch.tensor([[0, 1], [1, 0]]), torch.randn(2, 2, 2))])
+    assert trees.Pairs.of_flat(flatten(triple)) is None
+    assert trees.Pairs.of_flat(flatten(rule, keep_rules=True)) is None and trees.Pairs.of_flat(flatten(rule)) is None
+    pairs = trees.Pairs.of_flat(flatten(twice))
+    assert _native.fits(pairs) and trees.log_partition(pairs) is None  # two edges between two nodes are a loop
+
+
+def test_factors_that_share_a_table_are_read_from_it():
+    scope = torch.tensor([[0, 1], [2, 1], [2, 3]])
+    field = FactorField(torch.randn(2, 4, 3, dtype=DTYPE), [TableFactors(scope, torch.randn(1, 3, 3, dtype=DTYPE))])
+    beliefs = propagate(field)
+    assert_close(beliefs.log_partition, enumerate_beliefs(field).log_partition, rtol=0, atol=1e-9)
+    best = enumerate_beliefs(field, "max").log_partition
+    assert_close(field.score(beliefs.decode()), best, rtol=0, atol=1e-9)

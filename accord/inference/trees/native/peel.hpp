@@ -8,16 +8,21 @@ namespace trees {
 
 // Mirrors `_Arguments` in _native.py.
 struct Arguments {
-    int64_t replicas, nodes, edges, states, graphs;
-    const int64_t* ends;         // [2, edges]
-    const int64_t* graph;        // [nodes]; null: a single graph
-    const void *node, *edge;     // [nodes, states] and [edges, states, states] of each replica
-    int64_t node_step, edge_step;  // from one replica to the next; 0 where they share
-    double* totals;              // [R, graphs]: log Z, or scores of labels
-    const void* wishes;          // [R, nodes, states]: choose among the best states of a root
-    int64_t* labels;             // [R, nodes]
-    const double* weight;        // [R, graphs]: derivative by the totals
-    void *node_gradient, *edge_gradient;  // [R, nodes, states], [R, edges, states, states]
+    int64_t replicas, nodes, edges, states, graphs;  // the most states of a node
+    const int64_t* ends;                  // [2, edges]
+    const int64_t* graph;                 // [nodes]; null: a single graph
+    const int64_t *at, *table_at;         // [nodes + 1], [edges]: where states and tables begin; null: all alike
+    const void *node, *edge;              // states of all nodes, and tables of all edges, of each replica
+    int64_t node_step, edge_step;         // from one replica to the next; 0 where they share
+    double* totals;                       // [R, graphs]: log Z, or scores of labels
+    const void* wishes;                   // [R, states of all nodes]: choose among the best states of a root
+    int64_t* labels;                      // [R, nodes]
+    const double* weight;                 // [R, graphs]: derivative by the totals
+    void *node_gradient, *edge_gradient;  // [R, states of all nodes], [R, edges, states, states]: all alike
+
+    int64_t begin(int64_t v) const { return at ? at[v] : v * states; }
+    int64_t count(int64_t v) const { return at ? at[v + 1] - at[v] : states; }
+    int64_t table(int64_t e) const { return table_at ? table_at[e] : e * states * states; }
 };
 
 struct Step {

@@ -9,11 +9,13 @@ the machine disturbs it little.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,6 +32,7 @@ def calls(states):
     """What is measured, by name."""
     import torch
 
+    import accord.errors
     import accord.inference
     from accord import PairwiseField, propagate
 
@@ -54,6 +57,27 @@ def calls(states):
         found["solver()"] = lambda: solver()
         found["solver(node, edge)"] = lambda: solver(node, edge)
         found["solver(node, edge).log_partition"] = lambda: solver(node, edge).log_partition
+        found["solver(node, edge).decode()"] = lambda: solver(node, edge).decode()
+        leaves = node.clone().requires_grad_(), edge.clone().requires_grad_()
+
+        def gradient(forward):
+            return lambda: torch.autograd.grad(forward().sum(), leaves)
+
+        found["solver(node, edge).log_partition, gradient"] = gradient(lambda: solver(*leaves).log_partition)
+    rows, tables = list(node), list(edge)
+    ragged = PairwiseField.ragged(index, rows, tables)
+    found["ragged: propagate(field)"] = lambda: propagate(ragged)
+    found["ragged: propagate(field).log_partition"] = lambda: propagate(ragged).log_partition
+    found["ragged: propagate(field).decode()"] = lambda: propagate(ragged).decode()
+    values = [group.values for group in ragged.groups]
+    found["ragged: propagate(field.with_potentials(...))"] = lambda: propagate(ragged.with_potentials(node, values))
+    try:
+        many = accord.inference.Propagation(ragged)
+        found["ragged: solver(node, values)"] = lambda: many(node, values)
+        found["ragged: solver(node, values).log_partition"] = lambda: many(node, values).log_partition
+        found["ragged: solver(node, values).decode()"] = lambda: many(node, values).decode()
+    except (AttributeError, accord.errors.InputTypeError):
+        pass  # earlier versions prepare pairwise fields only
     try:
         from torchcrf import CRF
     except ImportError:
@@ -61,6 +85,8 @@ def calls(states):
     crf, scores = CRF(states, batch_first=True), torch.randn(1, NODES, states)
     labels = torch.zeros(1, NODES, dtype=torch.long)
     found["pytorch-crf: forward"] = lambda: crf(scores, labels)
+    inputs = scores.clone().requires_grad_(), *crf.parameters()
+    found["pytorch-crf: forward, gradient"] = lambda: torch.autograd.grad(crf(inputs[0], labels), inputs)
     found["pytorch-crf: decode"] = lambda: crf.decode(scores)
     return found
 
@@ -77,8 +103,16 @@ def least(call):
 
 
 def measure():
-    """Print the figures of the version that is found first."""
-    print(json.dumps({str(states): {name: least(call) for name, call in calls(states).items()} for states in STATES}))
+    """Print the figures of the version that is found first, and where they come from."""
+    figures = {str(states): {name: least(call) for name, call in calls(states).items()} for states in STATES}
+    import torch
+
+    from accord.experiments._provenance import provenance  # slow to load
+
+    source = provenance(torch.device("cpu"))
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        source["pytorch-crf"] = metadata.version("pytorch-crf")
+    print(json.dumps({"figures": figures, "source": source}))
 
 
 def in_tree(tree, peers, *arguments):
@@ -96,6 +130,12 @@ def seconds_to_run(tree, code):
     in_tree(tree, None, "-c", code)
     after = os.times()
     return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def model_of_cpu():
+    """The CPU's name."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
 def lowest(one, other):
@@ -121,6 +161,14 @@ def table(found):
     return "\n".join(lines)
 
 
+def sources(found):
+    """Versions, commits and the machine, in a sentence."""
+    now = found["sources"]["now"]
+    versions = ", ".join(f"{name} {now[name]}" for name in ("python", "torch", "pytorch-crf") if name in now)
+    commits = ", ".join(f"{version} {source['commit']}" for version, source in found["sources"].items())
+    return f"{versions}, on {found['machine']}. Commits: {commits}. More in small_calls.json."
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--before", type=Path)
@@ -131,10 +179,11 @@ def main():
         measure()
         return
     trees = {**({"before": options.before} if options.before else {}), "now": ROOT}
-    found = {"calls": {}, "imports": {}}
+    found = {"calls": {}, "imports": {}, "sources": {}, "machine": model_of_cpu()}
     for _ in range(ROUNDS):
         for version, tree in trees.items():
-            figures = json.loads(in_tree(tree, options.peers, str(Path(__file__).resolve()), "--measure"))
+            measured = json.loads(in_tree(tree, options.peers, str(Path(__file__).resolve()), "--measure"))
+            figures, found["sources"][version] = measured["figures"], measured["source"]
             taken = {name: seconds_to_run(tree, code) for name, code in IMPORTS.items()}
             for kind, new in (("calls", figures), ("imports", taken)):
                 found[kind][version] = lowest(found[kind].get(version, new), new)
@@ -142,7 +191,9 @@ def main():
     (RESULTS / "small_calls.json").write_text(json.dumps(found, indent=1) + "\n")
     (RESULTS / "README.md").write_text(
         f"# Calls on a chain of {NODES}\n\nWritten by `python benchmarks/small_calls.py`, which says how it measures.\n"
-        f"K is the number of states. Imports are CPU seconds of a whole\nprocess, best of {ROUNDS}.\n\n{table(found)}\n"
+        f"K is the number of states. Imports are CPU seconds of a whole\nprocess, best of {ROUNDS}.\n\n"
+        f"{sources(found)}\n\n"
+        f"{table(found)}\n"
     )
 
 

@@ -62,7 +62,7 @@ class Propagation(Generic[Kind]):
             raise InputTypeError(
                 f"propagate: got a {type(field).__name__}, not a PairwiseField or a FactorField. Build one first."
             )
-        self.field = field
+        self.field: Kind = field
         self.options = PropagationOptions(
             semiring=semiring,
             damping=damping,
@@ -101,7 +101,7 @@ class Propagation(Generic[Kind]):
                 `FactorField.with_potentials` takes them. None for those of the field.
             start: as for `propagate`.
         """
-        field = self.field
+        field: Any = self.field
         field.check_changes("propagate")
         if isinstance(field, FactorField):
             if node is not None or edge is not None:
@@ -253,7 +253,8 @@ def _appearance(field: PairwiseField, choice: float | Tensor | str) -> _Appearan
     else:
         # Rounded to the field's precision on the CPU: reading a value back from a GPU would wait for its queue.
         number = check_number(choice, "edge_appearance", "propagate")
-        lowest = highest = torch.tensor(number, dtype=like.dtype, device="cpu").item()
+        rounded = number if number == 1 else torch.tensor(number, dtype=like.dtype, device="cpu").item()
+        lowest = highest = rounded
         values = like.new_full((1,), lowest)
     if not (lowest > 0 and highest <= 1):
         raise OptionError(

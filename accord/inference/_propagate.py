@@ -1,6 +1,6 @@
 """`propagate`: loopy belief propagation on a field."""
 
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from torch import Tensor
 
@@ -97,4 +97,7 @@ def propagate(
             tolerance=tolerance,
         )
         return beliefs
-    return Propagation(field, semiring, damping, edge_appearance, max_sweeps, tolerance, backend, schedule)(start=start)
+    prepare: Any = Propagation
+    solver = prepare(field, semiring, damping, edge_appearance, max_sweeps, tolerance, backend, schedule)
+    solved: Beliefs | FactorBeliefs = solver(start=start)
+    return solved

@@ -113,7 +113,8 @@ class FlatField:
     def padded(self, values: Tensor, width: int) -> Tensor:
         """Values [R, states of all variables] as [R, nodes, width], -inf beyond a variable's own states."""
         if values.shape[1] == self.num_nodes * width:
-            return values.unflatten(1, (self.num_nodes, width))
+            whole: Tensor = values.unflatten(1, (self.num_nodes, width))
+            return whole
         whole = values.new_full((len(values), self.num_nodes, width), -torch.inf)
         whole[:, self._exists(width)] = values
         return whole

@@ -29,7 +29,7 @@ class _Arguments(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_int64) for name in ("replicas", "nodes", "edges", "states", "graphs")),
         *((name, ctypes.c_void_p) for name in ("ends", "graph", "at", "table_at", "node", "edge")),
-        *((name, ctypes.c_int64) for name in ("node_step", "edge_step")),
+        *((name, ctypes.c_int64) for name in ("node_step", "edge_step", "gradient_step")),
         *((name, ctypes.c_void_p) for name in ("totals", "wishes", "labels", "weight")),
         *((name, ctypes.c_void_p) for name in ("node_gradient", "edge_gradient")),
     ]
@@ -91,6 +91,7 @@ def run(pairs: Pairs, totals: Tensor, **arrays: Tensor) -> bool:
         edge=edge.data_ptr(),
         node_step=node.stride(0),
         edge_step=edge.stride(0) if len(edge) > 1 else 0,
+        gradient_step=arrays["edge_gradient"][0].numel() if "edge_gradient" in arrays and len(edge) > 1 else 0,
         totals=totals.data_ptr(),
         **{name: values.data_ptr() for name, values in arrays.items()},
     )

@@ -20,6 +20,7 @@ class Pairs:
     edge: Tensor  # [R, edges, states, states], or [R or 1, entries of all tables]
     at: Tensor | None = None  # [nodes + 1]: where the states of each node begin; None: all nodes have as many
     table_at: Tensor | None = None  # [edges]: where each table begins; None: all tables are alike
+    shares_tables: bool = False  # several edges have one table
 
     @staticmethod
     def of(field: PairwiseField, node: Tensor, edge: Tensor) -> "Pairs":
@@ -33,8 +34,9 @@ class Pairs:
         known = flat.derived.get("ends", lambda: _ends(flat))
         if known is None:
             return None
-        ends, states = known
-        return Pairs(ends, flat.graph, flat.num_graphs, states, flat.unary, flat.tables, flat.at, flat.table_at)
+        ends, states, shared = known
+        unary, tables = flat.unary, flat.tables
+        return Pairs(ends, flat.graph, flat.num_graphs, states, unary, tables, flat.at, flat.table_at, shared)
 
     @property
     def may_be_forest(self) -> bool:
@@ -42,7 +44,10 @@ class Pairs:
         return self.ends.shape[1] < len(self.graph)
 
 
-def _ends(flat: FlatField) -> tuple[Tensor, int] | None:
+def _ends(flat: FlatField) -> tuple[Tensor, int, bool] | None:
+    """Both ends of each edge, the most states of a node, and whether edges share tables."""
     if flat.rules or flat.num_own < flat.num_nodes or not bool((flat.scope_at.diff() == 2).all()):
         return None
-    return flat.scope.reshape(-1, 2).t().contiguous(), int(flat.states.max()) if len(flat.states) else 1
+    most = int(flat.states.max()) if len(flat.states) else 1
+    shared = len(flat.table_at.unique()) < len(flat.table_at)
+    return flat.scope.reshape(-1, 2).t().contiguous(), most, shared

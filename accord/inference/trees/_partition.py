@@ -16,11 +16,11 @@ from accord.inference.trees._pairs import Pairs
 def log_partition(pairs: Pairs) -> Tensor | None:
     """Log Z [R, graphs], float64, of a forest; None if there are loops or the kernel does not fit.
 
-    Gradients reach the potentials if all nodes have the same number of states.
+    Gradients reach the potentials, unless edges share tables, whose sums of many terms would need more precision.
     """
     node, edge = pairs.node, pairs.edge
     wanted = torch.is_grad_enabled() and (node.requires_grad or edge.requires_grad)
-    if not _native.fits(pairs) or (wanted and pairs.table_at is not None):
+    if not _native.fits(pairs) or (wanted and pairs.shares_tables):
         return None
     totals = torch.empty(len(node), pairs.num_graphs, dtype=torch.float64)
     if not _native.run(pairs, totals):
@@ -47,7 +47,7 @@ class _Partition(torch.autograd.Function):
                 "Use backend 'reference', or leave create_graph out."
             )
         node, edge = ctx.saved_tensors
-        gradients = [torch.empty(values.shape, dtype=values.dtype) for values in (node, edge)]
+        gradients = torch.empty(node.shape, dtype=node.dtype), torch.zeros(edge.shape, dtype=edge.dtype)
         solved = _native.run(
             replace(ctx.pairs, node=node, edge=edge),
             torch.empty_like(weight, memory_format=torch.contiguous_format),

@@ -14,6 +14,7 @@ from accord.errors import FieldError, InfeasibleError, OptionError
 from accord.field.factors import flatten
 from accord.inference import eliminate_beliefs, trees
 from accord.inference.decoding import _decoding
+from accord.inference.factors import _beliefs
 from accord.inference.search import _decode
 from accord.inference.trees import _native
 
@@ -240,7 +241,7 @@ def test_nodes_with_states_of_their_own_are_solved_exactly(field):
     beliefs = propagate(field)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_decode, "ragged", None)  # the kernel is all that is needed
-        patch.setattr(type(beliefs), "_collected", None)
+        patch.setattr(_beliefs, "factor_partition", None)
         assert_close(beliefs.log_partition, exact.log_partition, rtol=0, atol=1e-9)
         labels = beliefs.decode()
     assert bool((labels < field.states).all())
@@ -265,3 +266,36 @@ def test_factors_that_share_a_table_are_read_from_it():
     assert_close(beliefs.log_partition, enumerate_beliefs(field).log_partition, rtol=0, atol=1e-9)
     best = enumerate_beliefs(field, "max").log_partition
     assert_close(field.score(beliefs.decode()), best, rtol=0, atol=1e-9)
+
+
+@given(ragged_forests() | ragged_forests(barred=0.15), st.booleans())
+def test_gradients_of_ragged_fields_are_their_marginals(field, shared):
+    values = [group.values for group in field.groups]
+    if shared and field.replicas:  # tables that all replicas share
+        values = [table[0] for table in values]
+    leaves = [values.clone().requires_grad_() for values in (field.node, *values)]
+    field = field.with_potentials(leaves[0], leaves[1:])
+    try:
+        exact = enumerate_beliefs(field)
+    except InfeasibleError:
+        return
+    beliefs = propagate(field)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_beliefs, "factor_partition", None)
+        total = beliefs.log_partition
+    found = torch.autograd.grad(total.sum(), leaves, allow_unused=True, materialize_grads=True)
+    assert_close(found[0], exact.node.detach().exp(), rtol=0, atol=1e-9)
+    for gradient, table in zip(found[1:], exact.factors, strict=True):
+        table = table.detach().exp()
+        assert_close(gradient, table.sum(0) if table.dim() > gradient.dim() else table, rtol=0, atol=1e-9)
+
+
+def test_gradients_of_shared_tables_agree_with_elimination():
+    scope = torch.tensor([[0, 1], [2, 1], [2, 3]])
+    node = torch.randn(4, 3, dtype=DTYPE)
+    table = torch.randn(1, 3, 3, dtype=DTYPE, requires_grad=True)
+    field = FactorField(node, [TableFactors(scope, table)])
+    assert trees.log_partition(trees.Pairs.of_flat(flatten(field))) is None
+    (found,) = torch.autograd.grad(propagate(field).log_partition.sum(), table)
+    (expected,) = torch.autograd.grad(eliminate_beliefs(field).log_partition.sum(), table)
+    assert_close(found, expected, rtol=0, atol=1e-8)

@@ -91,7 +91,7 @@ class Passes {
     // The gradient of sum(weight * log Z), after `collect`: weighted marginals.
     void distribute(int64_t r) {
         R* to_node = static_cast<R*>(given_.node_gradient) + r * given_.begin(given_.nodes);
-        R* to_edge = static_cast<R*>(given_.edge_gradient) + r * given_.table(given_.edges);
+        R* to_edge = static_cast<R*>(given_.edge_gradient) + r * given_.gradient_step;
         const double* weight = given_.weight + r * given_.graphs;
         std::vector<double> own(given_.states);
         for (int64_t s = int64_t(forest_.steps.size()); s-- > 0;) {
@@ -103,7 +103,7 @@ class Passes {
             std::fill(own.begin(), own.end(), 0.0);
             exponentials(r, step, leaf, sent, [&](int64_t i, int64_t j, int64_t entry, double value) {
                 const double joint = parent[j] > 0 ? parent[j] * value : 0.0;  // where `sent` is -inf, it is 0
-                own[i] += joint, to[entry] = R(w * joint);
+                own[i] += joint, to[entry] += R(w * joint);
             });
             std::copy(own.begin(), own.begin() + given_.count(step.leaf), leaf);
         }

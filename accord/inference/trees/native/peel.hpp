@@ -14,11 +14,12 @@ struct Arguments {
     const int64_t *at, *table_at;         // [nodes + 1], [edges]: where states and tables begin; null: all alike
     const void *node, *edge;              // states of all nodes, and tables of all edges, of each replica
     int64_t node_step, edge_step;         // from one replica to the next; 0 where they share
+    int64_t gradient_step;                // the same in `edge_gradient`
     double* totals;                       // [R, graphs]: log Z, or scores of labels
     const void* wishes;                   // [R, states of all nodes]: choose among the best states of a root
     int64_t* labels;                      // [R, nodes]
     const double* weight;                 // [R, graphs]: derivative by the totals
-    void *node_gradient, *edge_gradient;  // [R, states of all nodes], [R, edges, states, states]: all alike
+    void *node_gradient, *edge_gradient;  // as `node` and `edge`, but contiguous; the latter 0 at first
 
     int64_t begin(int64_t v) const { return at ? at[v] : v * states; }
     int64_t count(int64_t v) const { return at ? at[v + 1] - at[v] : states; }

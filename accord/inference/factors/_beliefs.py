@@ -145,7 +145,12 @@ class FactorBeliefs:
         from accord.inference.search import decode_factors
 
         node = self.node.detach().reshape(len(self._flat_messages), self.field.num_nodes, self.field.num_states)
-        return decode_factors(self.field, node).reshape(*self.field.replicas, self.field.num_nodes)
+        flat = self.problem.flat
+        pairs = trees.Pairs.of_flat(flat)
+        labels = None if pairs is None else trees.best_labels(pairs, flat.cut(node))
+        if labels is None:
+            labels = decode_factors(self.field, node)
+        return labels.reshape(*self.field.replicas, self.field.num_nodes)
 
 
 def _log_sums(values: Tensor, variable: Tensor, count: int) -> Tensor:

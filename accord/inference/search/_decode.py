@@ -1,7 +1,6 @@
 """From beliefs to one labelling of a field with factors, by a search with a fixed amount of work.
 
-Components that elimination solves quickly, trees of factors among them, are decoded exactly, with ties; edges without
-loops by the same passes as in a pairwise field. In others the
+Components that elimination solves quickly, trees of factors among them, are decoded exactly, with ties. In others the
 states with the highest beliefs are improved by changes of single variables, and then by the search of `maximise`, for
 an amount of work that depends on their size only, so that decoding never depends on time.
 """
@@ -11,12 +10,11 @@ import torch
 from torch import Tensor
 
 from accord.errors import InfeasibleError
-from accord.field.factors import FactorField, flatten
+from accord.field.factors import FactorField
 from accord.inference.kernels.cpu._build import BuildError
 from accord.inference.search import _native, _reference
 from accord.inference.search._fixed import PATIENCE, SEED, UNLIMITED, WAYS, WORK
 from accord.inference.search._ragged import Components, Ragged, ragged
-from accord.inference.trees import Pairs, best_labels
 
 PASSES = 20  # of the reference, where there is no compiler
 
@@ -28,11 +26,6 @@ def decode_factors(field: FactorField, beliefs: Tensor) -> Tensor:
         InfeasibleError: a component has no labelling without forbidden states or combinations (`proved`), or none was
             found.
     """
-    flat = flatten(field, keep_rules=True)
-    pairs = Pairs.of_flat(flat)
-    best = None if pairs is None else best_labels(pairs, flat.cut(beliefs.detach()))
-    if best is not None:
-        return best
     model = ragged(field)
     replicas, nodes = len(beliefs), field.num_nodes
     found = _search(model, model.whole(beliefs.detach().argmax(-1).cpu().numpy()))

@@ -9,14 +9,14 @@ the machine disturbs it little.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
-from importlib import metadata
 from pathlib import Path
+
+from origin import origin, told
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "small_calls"
@@ -103,16 +103,8 @@ def least(call):
 
 
 def measure():
-    """Print the figures of the version that is found first, and where they come from."""
-    figures = {str(states): {name: least(call) for name, call in calls(states).items()} for states in STATES}
-    import torch
-
-    from accord.experiments._provenance import provenance  # slow to load
-
-    source = provenance(torch.device("cpu"))
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        source["pytorch-crf"] = metadata.version("pytorch-crf")
-    print(json.dumps({"figures": figures, "source": source}))
+    """Print the figures of the version that is found first."""
+    print(json.dumps({str(states): {name: least(call) for name, call in calls(states).items()} for states in STATES}))
 
 
 def in_tree(tree, peers, *arguments):
@@ -130,12 +122,6 @@ def seconds_to_run(tree, code):
     in_tree(tree, None, "-c", code)
     after = os.times()
     return after.children_user + after.children_system - before.children_user - before.children_system
-
-
-def model_of_cpu():
-    """The CPU's name."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
 def lowest(one, other):
@@ -161,14 +147,6 @@ def table(found):
     return "\n".join(lines)
 
 
-def sources(found):
-    """Versions, commits and the machine, in a sentence."""
-    now = found["sources"]["now"]
-    versions = ", ".join(f"{name} {now[name]}" for name in ("python", "torch", "pytorch-crf") if name in now)
-    commits = ", ".join(f"{version} {source['commit']}" for version, source in found["sources"].items())
-    return f"{versions}, on {found['machine']}. Commits: {commits}. More in small_calls.json."
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--before", type=Path)
@@ -179,11 +157,10 @@ def main():
         measure()
         return
     trees = {**({"before": options.before} if options.before else {}), "now": ROOT}
-    found = {"calls": {}, "imports": {}, "sources": {}, "machine": model_of_cpu()}
+    found = {"origin": origin("pytorch-crf"), "calls": {}, "imports": {}}
     for _ in range(ROUNDS):
         for version, tree in trees.items():
-            measured = json.loads(in_tree(tree, options.peers, str(Path(__file__).resolve()), "--measure"))
-            figures, found["sources"][version] = measured["figures"], measured["source"]
+            figures = json.loads(in_tree(tree, options.peers, str(Path(__file__).resolve()), "--measure"))
             taken = {name: seconds_to_run(tree, code) for name, code in IMPORTS.items()}
             for kind, new in (("calls", figures), ("imports", taken)):
                 found[kind][version] = lowest(found[kind].get(version, new), new)
@@ -192,8 +169,7 @@ def main():
     (RESULTS / "README.md").write_text(
         f"# Calls on a chain of {NODES}\n\nWritten by `python benchmarks/small_calls.py`, which says how it measures.\n"
         f"K is the number of states. Imports are CPU seconds of a whole\nprocess, best of {ROUNDS}.\n\n"
-        f"{sources(found)}\n\n"
-        f"{table(found)}\n"
+        f"{told(found['origin'])}\n\n{table(found)}\n"
     )
 
 

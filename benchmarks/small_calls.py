@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+import torch
 from origin import origin, told
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,7 +31,6 @@ IMPORTS = {
 
 def calls(states):
     """What is measured, by name."""
-    import torch
 
     import accord.errors
     import accord.inference
@@ -156,6 +156,9 @@ def main():
     if options.measure:
         measure()
         return
+    torch.set_num_threads(1)  # as in the processes that measure
+    if options.peers:
+        sys.path.append(str(options.peers))  # where versions are looked up
     trees = {**({"before": options.before} if options.before else {}), "now": ROOT}
     found = {"origin": origin("pytorch-crf"), "calls": {}, "imports": {}}
     for _ in range(ROUNDS):
@@ -164,12 +167,23 @@ def main():
             taken = {name: seconds_to_run(tree, code) for name, code in IMPORTS.items()}
             for kind, new in (("calls", figures), ("imports", taken)):
                 found[kind][version] = lowest(found[kind].get(version, new), new)
+    if options.before:
+        command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+        found["before"] = subprocess.run(
+            command, cwd=options.before, check=True, capture_output=True, text=True
+        ).stdout.strip()
+    write(found)
+
+
+def write(found):
+    """The stored figures and their page."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "small_calls.json").write_text(json.dumps(found, indent=1) + "\n")
+    before = f" *Before* is commit {found['before']}." if "before" in found else ""
     (RESULTS / "README.md").write_text(
         f"# Calls on a chain of {NODES}\n\nWritten by `python benchmarks/small_calls.py`, which says how it measures.\n"
         f"K is the number of states. Imports are CPU seconds of a whole\nprocess, best of {ROUNDS}.\n\n"
-        f"{told(found['origin'])}\n\n{table(found)}\n"
+        f"{told(found['origin'])}{before}\n\n{table(found)}\n"
     )
 
 

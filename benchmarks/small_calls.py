@@ -31,7 +31,6 @@ IMPORTS = {
 
 def calls(states):
     """What is measured, by name."""
-
     import accord.errors
     import accord.inference
     from accord import PairwiseField, propagate

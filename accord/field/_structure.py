@@ -17,6 +17,7 @@ class Structure:
     """Edges and graphs that were checked. Fields that differ in their potentials only share one."""
 
     solver: Callable[..., Any] | None = None  # solves fields on a part of a graph, in place of `propagate`
+    prepared: Any = None  # what the last run of `propagate` prepared
 
     def __init__(self, edge_index: Tensor, graph: Tensor, num_graphs: int, num_nodes: int) -> None:
         self.edge_index, self.graph = edge_index, graph

@@ -12,6 +12,7 @@ from accord._eager import eager
 from accord.errors import FieldError, InputTypeError, OptionError
 from accord.field import PairwiseField
 from accord.field._checks import LARGEST_POTENTIAL
+from accord.field._structure import Structure
 from accord.field.factors import FactorField, flatten
 from accord.graphs._checks import check_number, check_numbers, check_room, check_tensor
 from accord.inference._appearance import spanning_tree_probabilities
@@ -73,7 +74,7 @@ class Propagation(Generic[Kind]):
         )
         (check_factor_backend if isinstance(field, FactorField) else check_backend)(backend)
         self.backend = backend
-        self._prepared: _Prepared | PreparedFactors | None = None
+        self._prepared: tuple[Structure, _Prepared] | PreparedFactors | None = None
 
     @overload
     def __call__(
@@ -119,9 +120,10 @@ class Propagation(Generic[Kind]):
         return prepared.run(field, flat, self.backend, start)
 
     def _solve_pairs(self, field: PairwiseField, start: Beliefs | Tensor | None) -> Beliefs:
-        prepared = self._prepared
-        if not isinstance(prepared, _Prepared) or prepared.form != _form(field):
-            prepared = self._prepared = _prepare(field, self.options)
+        kept = self._prepared
+        if not isinstance(kept, tuple) or kept[0] is not field.structure or kept[1].form != _form(field):
+            kept = self._prepared = field.structure, _prepared_for(field, self.options)
+        prepared = kept[1]
         check_feasible(field.node)
         problem = prepared.problem(field, start)
         name, kernel = choose_kernel(self.backend, problem)
@@ -148,9 +150,9 @@ Form = tuple[object, ...]
 
 
 def _form(field: PairwiseField) -> Form:
-    """What preparations depend on beside the options: everything but the values of the potentials."""
+    """What preparations depend on beside the options and the graphs: all but the values of the potentials."""
     node = field.node
-    return field.structure, field.replicas, node.shape[-1], node.dtype, node.device
+    return field.replicas, node.shape[-1], node.dtype, node.device
 
 
 class _Appearance(NamedTuple):
@@ -195,6 +197,17 @@ class _Prepared:
             start=None if start is None else _start(field, start),
             schedule=self.options.schedule,
         )
+
+
+def _prepared_for(field: PairwiseField, options: PropagationOptions) -> _Prepared:
+    """Preparations for a run: those of the last run on the same graphs if they fit."""
+    if isinstance(options.edge_appearance, Tensor):
+        return _prepare(field, options)
+    last = field.structure.prepared
+    if last is None or last.form != _form(field) or last.options != options:
+        last = field.structure.prepared = _prepare(field, options)
+    found: _Prepared = last
+    return found
 
 
 def _prepare(field: PairwiseField, options: PropagationOptions) -> _Prepared:

@@ -1,5 +1,7 @@
 """A prepared solver gives what `propagate` gives, to the bit, for every call."""
 
+import copy
+
 import pytest
 import torch
 
@@ -128,3 +130,21 @@ def test_potentials_are_checked_at_every_call():
         solver(node=node[:7])
     with pytest.raises(OptionError, match="quotients overflow"):
         solver(edge=edge * 1e31)
+
+
+def test_propagate_keeps_what_the_last_run_prepared():
+    field = PairwiseField(RING, *potentials(0))
+    first = propagate(field)
+    prepared = field.structure.prepared
+    assert_same(propagate(field), first)
+    other = field.with_potentials(*potentials(1))
+    assert_same(propagate(other), propagate(PairwiseField(RING, *potentials(1))))
+    assert field.structure.prepared is prepared
+    assert_same(propagate(copy.deepcopy(field)), first)
+    for options in OPTIONS:
+        assert_same(propagate(field, **options), propagate(PairwiseField(RING, *potentials(0)), **options))
+    assert_same(propagate(field.to(torch.float64)), propagate(PairwiseField(RING, *potentials(0)).to(torch.float64)))
+    for options, message in (({"damping": 1.0}, "damping is 1"), ({"edge_appearance": 2.0}, "must lie in")):
+        with pytest.raises(OptionError, match=message):
+            propagate(field, **options)
+    assert_same(propagate(field), first)

@@ -29,7 +29,7 @@ from accord.estimator.fitting._automatic import (
     with_edge_columns,
 )
 from accord.estimator.fitting._inputs import Known, read_training
-from accord.estimator.fitting._search import search_settings
+from accord.estimator.fitting._search import fit_searched
 from accord.estimator.fitting._start import check_start, keep_seen_states, starting_weights
 from accord.estimator.fitting._streaming import check_streaming
 from accord.estimator.fitting._unlabelled import learn_from, read_unlabelled
@@ -55,7 +55,7 @@ from accord.methods import (
     preset_recipe,
     refit,
 )
-from accord.tuning import fit_portfolio, read_recipe, trial_rows
+from accord.tuning import fit_portfolio, read_recipe
 
 
 class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
@@ -105,7 +105,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             often than on validation graphs.
         search: how many settings to try on validation data before the best are trained; None tries none. Encoders and
             features that are given stay; what is left at its default is searched. Trials know class weights; they have
-            one member each, and the best settings are then trained with `ensemble` and `refit`.
+            one member each. The best settings are then trained with `ensemble`, and kept if they are better on
+            validation data than the same model without a search.
         order: 2 for a field of pairs, 3 for one of pairs and triangles (method "spn"): a third network scores the
             labels of linked triples, and counts as far as that gains on validation data.
         words: how tokens are read (`accord.graphs.WordOptions`): vectors of words, characters; None for the defaults.
@@ -307,14 +308,11 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         check_streaming(graphs, validation, search=self.search, refit=self.refit, unlabelled=unlabelled)
         train, held_out = self._read(graphs, validation, start)
         others = None if unlabelled is None else read_unlabelled(self, unlabelled)
-        features = self.resolve_features(each(train, training_nodes))
-        if self.search is not None:
-            found = search_settings(self, train, held_out, folder)
-            self.recipe_, features, self.search_results_ = found.recipe, found.features, trial_rows(found.trials)
-        self.treatment_, self.recipe_, self.shape_ = fit_inputs(self, train, held_out, features, start)
-        train, held_out = (each(part, self.treatment_.apply) for part in (train, held_out))
-        weights = state_weights(self.class_weight, train, self.shape_, self.label_names_)
-        run = self._train(TrainingRun(train, held_out, folder, report, weights), start)
+        if self.search is None:
+            features = self.resolve_features(each(train, training_nodes))
+            run = self._learn(train, held_out, features, folder, report, start)
+        else:
+            run = fit_searched(self, train, held_out, folder, report)
         self.unlabelled_ = None
         if others is not None:
             self.model_, run, self.unlabelled_ = learn_from(self, others, run, lambda more: self._fit_once(more, start))
@@ -323,11 +321,24 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         warn_of_majority(self.model_, self.treatment_.name == WORDS)
         return self
 
+    def _learn(
+        self,
+        train: Sequence[Data],
+        validation: Sequence[Data],
+        features: str,
+        folder: Path | None,
+        report: Report | None,
+        start: "NodeClassifier | None" = None,
+    ) -> TrainingRun:
+        """Treat graphs that have been read, and train the networks on them. Returns their run."""
+        self.treatment_, self.recipe_, self.shape_ = fit_inputs(self, train, validation, features, start)
+        train, validation = (each(part, self.treatment_.apply) for part in (train, validation))
+        weights = state_weights(self.class_weight, train, self.shape_, self.label_names_)
+        return self._train(TrainingRun(train, validation, folder, report, weights), start)
+
     def _train(self, run: TrainingRun, start: "NodeClassifier | None") -> TrainingRun:
         """Train the networks; of several candidates the best on validation data are kept. Returns their run."""
         parameters = self.get_params(deep=False)
-        if self.search is not None:
-            parameters["recipe"] = self.recipe_  # the search has chosen everything
         self.recipe_ = recipe_for(self.recipe_, parameters, run.train)
         portfolio = portfolio_for(self.recipe_, parameters, run.train)
         self.candidates_, plain = [], (run, self.shape_)

@@ -6,6 +6,7 @@ from accord.tuning._parts import TrainedPart, combine_parts, train_edge_part, tr
 from accord.tuning._portfolio import METHODS_WITH_PORTFOLIO, Fitted, Portfolio, fit_portfolio
 from accord.tuning._recipe_file import TunedRecipe, read_recipe, write_recipe
 from accord.tuning._schedule import fit_schedule, sequence_schedule
+from accord.tuning.trials._finals import Final, FitFinal, Settings
 from accord.tuning.trials._groups import Problem
 from accord.tuning.trials._plan import SearchBudget
 from accord.tuning.trials._search import SearchResult, search
@@ -19,6 +20,8 @@ __all__ = [
     "OPTIONS",
     "TITLES",
     "Candidate",
+    "Final",
+    "FitFinal",
     "Fitted",
     "Group",
     "Portfolio",
@@ -26,6 +29,7 @@ __all__ = [
     "SearchBudget",
     "SearchResult",
     "SearchSpace",
+    "Settings",
     "TrainedPart",
     "TrialResult",
     "TunedRecipe",

@@ -17,12 +17,14 @@ from accord.estimator.fitting._automatic import (
     with_direction,
     with_networks,
 )
+from accord.estimator.fitting._finals import FinalFits
 from accord.estimator.fitting._streaming import check_streaming
 from accord.estimator.fitting._weights import state_weights
 from accord.estimator.sequences import WORDS
 from accord.graphs import common_treatment
+from accord.learning import Report, TrainingRun
 from accord.learning.training import usual_torch
-from accord.tuning import Portfolio, Problem, SearchBudget, SearchResult, search, space_for
+from accord.tuning import FitFinal, Portfolio, Problem, SearchBudget, SearchResult, search, space_for, trial_rows
 from accord.tuning.trials._search import ReportTrial
 
 if TYPE_CHECKING:
@@ -41,13 +43,43 @@ def find_settings(
     fixed: Collection[str] = (),
     engine: Engine | None = None,
 ) -> SearchResult:
-    """Search the settings that a model would be fitted with, without the training of the winner.
+    """Search the settings that a model would be fitted with.
 
-    The arguments are those of `NodeClassifier.fit` and `search_settings`.
+    Where the budget has time for the winner's training, winner and default model are trained, and the result has the
+    settings of the better one. The arguments are those of `NodeClassifier.fit` and `search_settings`.
     """
     check_streaming(graphs, validation, search=True)
     with usual_torch():
-        return search_settings(model, *model._read(graphs, validation), folder, budget, report, fixed, engine)
+        data = model._read(graphs, validation)
+        final = None if budget is not None and not budget.train_winner else FinalFits(model, *data)
+        return search_settings(model, *data, folder, budget, report, fixed, engine, final)
+
+
+def fit_searched(
+    model: "NodeClassifier",
+    train: Sequence[Data],
+    validation: Sequence[Data],
+    folder: Path | None,
+    follow: Report | None,
+) -> TrainingRun:
+    """Fit a model whose data have been read with what a search finds, or with the default if that is better.
+
+    Args:
+        model: changed in place.
+        train: training graphs with raw features and labels as states.
+        validation: validation graphs, likewise.
+        folder: of the fit.
+        follow: called with the rows of the winner's training.
+
+    Returns:
+        The run of the model.
+    """
+    finals = FinalFits(model, train, validation, follow)
+    found = search_settings(model, train, validation, folder, final=finals)
+    own, run = finals.better(found)
+    vars(model).update({name: value for name, value in vars(own).items() if name.endswith("_")})
+    model.search_results_ = trial_rows(found.trials)
+    return replace(run, folder=folder, report=follow)
 
 
 def search_settings(
@@ -59,6 +91,7 @@ def search_settings(
     report: ReportTrial | None = None,
     fixed: Collection[str] = (),
     engine: Engine | None = None,
+    final: FitFinal | None = None,
 ) -> SearchResult:
     """Search for the settings of a model whose data have been read: `recipe_` and `shape_` are set.
 
@@ -75,6 +108,7 @@ def search_settings(
         report: called with every trial.
         fixed: parameters that stay as they are even if that is their default: "encoder", "edge_encoder".
         engine: where trials run; None for this process.
+        final: trains the default model and the winner, which are compared; None compares nothing.
     """
     defaults = {name: entry.default for name, entry in signature(type(model)).parameters.items()}
     encoder, edge_encoder = (
@@ -120,4 +154,4 @@ def search_settings(
     if budget is None:
         budget = SearchBudget(trials=model.search or 1, max_epochs=model.max_epochs)
     place = None if folder is None else folder / SEARCH_FOLDER
-    return search(problem, space, budget, model.seed, place, report, engine)
+    return search(problem, space, budget, model.seed, place, report, engine, final)

@@ -82,7 +82,7 @@ def learn_from(
     whole = GraphBatch.collate(run.validation)
     assert whole.y is not None  # the trainer has refused graphs without labels
     truth = model.replicas_.targets(whole.y).cpu()
-    before, after = (judge(own, _portions(model, run.validation)) for own in (first, second))
+    before, after = (judge(own, portions_of(model, run.validation)) for own in (first, second))
     told["scores"] = [own.score(model.level, truth, whole.topology) for own in (before, after)]
     told["kept"] = is_better(model.level, before, after, truth, whole.topology)
     if not told["kept"]:
@@ -100,7 +100,7 @@ def confident_labels(model: "NodeClassifier", graphs: Sequence[Data], run: Train
     column = next(graph.y.dim() for graph in run.train if graph.y is not None)
     labelled: list[Data] = []
     used = total = 0
-    for portion in _portions(model, graphs):
+    for portion in portions_of(model, graphs):
         batch = GraphBatch.collate(portion).to(model.model_.device, torch.float32)
         answers = model.model_.answers(batch)
         labels, probabilities = answers[model.method].labels, answers[model.method].probabilities
@@ -128,7 +128,8 @@ def judge(model: FieldModel, portions: Iterator[list[Data]]) -> Judged:
     return Judged(torch.cat(labels, 1), torch.cat(probabilities, 1))
 
 
-def _portions(model: "NodeClassifier", graphs: Sequence[Data]) -> Iterator[list[Data]]:
+def portions_of(model: "NodeClassifier", graphs: Sequence[Data]) -> Iterator[list[Data]]:
+    """Graphs in portions whose edge tables fit into memory together."""
     return portions(graphs, model.ensemble * model.shape_.num_tasks * model.shape_.num_states**2)
 
 

@@ -11,6 +11,7 @@ EVALUATED_UPDATES = 5  # between evaluations, at least one epoch
 CHECKPOINT_EPOCHS = 50
 FIRST_SEED = 101  # trials do not have the seed that the winner is trained with
 SECONDS = 60.0  # of a minute
+DEFAULT_SHARE = 0.5  # of the time at most, for the default model, which the winner is compared with
 SEARCH_SHARE = 0.75  # of the time that a search takes where the winner is trained after it
 
 
@@ -20,8 +21,8 @@ class SearchBudget:
 
     Args:
         trials: settings that are tried, those of node and edge networks counted separately.
-        minutes: time for the search and the training of the winner; None for any. Networks that are being trained when
-            the time is over are finished.
+        minutes: time for the default model, the search and the training of the winner; None for any. Networks that are
+            being trained when the time is over are finished.
         seeds: of each setting; its scores are averaged.
         updates: of a whole training.
         epochs: of a whole training at least, where an epoch has several updates.
@@ -56,6 +57,12 @@ class SearchBudget:
             return math.ceil(RUNGS[rung] * self.max_epochs)
         needed = RUNGS[rung] * self.updates / updates_per_epoch(graphs, batch_graphs)
         return math.ceil(max(needed, RUNGS[rung] * self.epochs if batch_graphs else 0.0))
+
+    def after(self, seconds: float) -> "SearchBudget":
+        """What is left after so many seconds."""
+        if self.minutes is None:
+            return self
+        return replace(self, minutes=max(self.minutes - seconds / SECONDS, 1 / SECONDS / SECONDS))
 
     def deadline(self, share: float) -> float:
         """Seconds after which a share of the time is over; without a winner to train, its time is divided too."""

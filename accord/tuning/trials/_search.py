@@ -21,9 +21,10 @@ from accord.learning import CombinationGrid, Replicas, TrainingOptions
 from accord.methods import Recipe, SPNRecipe, recipe_from_config
 from accord.tuning._parts import validation_batch
 from accord.tuning._schedule import pace
+from accord.tuning.trials._finals import FINAL, Finals, FitFinal, Settings
 from accord.tuning.trials._groups import Draws, Problem, context_of
 from accord.tuning.trials._halving import Rank, successive_halving
-from accord.tuning.trials._plan import RUNGS, SEARCH_SHARE, SearchBudget, updates_per_epoch
+from accord.tuning.trials._plan import DEFAULT_SHARE, RUNGS, SEARCH_SHARE, SearchBudget, updates_per_epoch
 from accord.tuning.trials._space import SearchSpace
 from accord.tuning.trials._store import TrialStore
 from accord.tuning.trials._trial import Group, Part, TrialResult, plain_recipe
@@ -44,12 +45,15 @@ ReportTrial = Callable[[TrialResult], None]
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The winner, and every trial."""
+    """The winner (or the default model, if that is better), and every trial."""
 
     method: str
     features: str
     recipe: Recipe
     trials: list[TrialResult]  # every rung of every trial, in the order in which they ended
+    compared: bool = False  # with the default model
+    kept_default: bool = False  # because the winner is no better
+    folder: Path | None = None  # of the checkpoints of the one that is kept
 
 
 def search(
@@ -60,6 +64,7 @@ def search(
     folder: Path | None = None,
     report: ReportTrial | None = None,
     engine: Engine | None = None,
+    final: FitFinal | None = None,
 ) -> SearchResult:
     """Find settings that are good on validation graphs.
 
@@ -72,11 +77,17 @@ def search(
         report: called with every trial, as soon as it is finished or found in the folder.
         engine: where trials run; None for this process. Which trials there are, and which wins, does not depend on it
             unless the time ends the search. An engine of several machines needs a folder that all of them share.
+        final: trains whole models as `fit` does. The default model comes first, the winner last, both in this process;
+            the result has the settings of the better one. None compares nothing.
     """
     if folder is None:
         with TemporaryDirectory(prefix="accord-search-") as place:
-            return search(problem, space, budget, seed, Path(place), report, engine)
+            return search(problem, space, budget, seed, Path(place), report, engine, final)
     running = _Search(problem, space, budget, seed, folder, report, engine)
+    finals = None
+    if final is not None:
+        finals = Finals(final, running.store, Settings(problem.recipe, problem.features), running.keep)
+        running.spend(finals.try_default(budget.deadline(DEFAULT_SHARE)).seconds)
     if problem.separate:
         winner = running.search_pairs()
     else:
@@ -84,8 +95,15 @@ def search(
     running.store.remove_checkpoints()
     recipe = recipe_from_config(winner.recipe)
     training = running.winner_training(winner, recipe.training)
+    found = Settings(replace(recipe, training=training), winner.features)
+    folder = None
+    if finals is not None:
+        finals.try_winner(found)
+        found, folder = finals.kept
+        finals.remove_checkpoints()
     results = sorted(running.results.values(), key=lambda own: (own.at, own.part, own.number, own.rung))
-    return SearchResult(problem.method, winner.features, replace(recipe, training=training), results)
+    told = (False, False) if finals is None else (finals.compared, finals.default_wins)
+    return SearchResult(problem.method, found.features, found.recipe, results, *told, folder)
 
 
 class _Search:
@@ -112,6 +130,17 @@ class _Search:
         self.results: dict[tuple[str, int, int], TrialResult] = {}  # every rung, without what an earlier search left
         self.best_nodes: list[int] = []
         self.node_scores: dict[int, Shared[Tensor]] = {}  # by node trial
+        self.spent = 0.0  # seconds before the first trial
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds that the trials took so far."""
+        ends = (result.at for result in self.store.results.values() if result.part != FINAL)
+        return max(max(ends, default=0.0) - self.spent, 0.0)
+
+    def spend(self, seconds: float) -> None:
+        """Leave time for what was done before the first trial."""
+        self.spent, self.budget = seconds, self.budget.after(seconds)
 
     # The two kinds of searches
 
@@ -151,7 +180,7 @@ class _Search:
             training = replace(training, max_epochs=full)
         if self.budget.minutes is None or not self.budget.train_winner:
             return training
-        parts, remaining = [(winner.part, winner.number)], self.budget.deadline(1.0) - self.store.elapsed
+        parts, remaining = [(winner.part, winner.number)], self.budget.deadline(1.0) - self.elapsed
         if winner.part == PAIR:
             parts = list(zip(("node", "edge"), divmod(winner.number, PAIR_STRIDE), strict=True))
             grid = CombinationGrid(**winner.recipe["grid"])
@@ -186,8 +215,8 @@ class _Search:
                     known = self._stored(task)
                     if len(known) == len(task.numbers):
                         for result in known.values():
-                            found[result.number] = self._keep(result).rank
-                    elif not begun or self.store.elapsed + self._expected(task) <= deadline:
+                            found[result.number] = self.keep(result).rank
+                    elif not begun or self.elapsed + self._expected(task) <= deadline:
                         yield self._with_evidence(task)
                     else:
                         continue
@@ -195,7 +224,7 @@ class _Search:
 
             for task, results, taken in self._map(run_group, waiting()):
                 for result in self._add(task, results, taken):
-                    found[result.number] = self._keep(result).rank
+                    found[result.number] = self.keep(result).rank
             # In the order of the tasks, so that ties do not depend on which task was the first to finish.
             return {number: found[number] for task in tasks for number in task.numbers if number in found}
 
@@ -286,12 +315,12 @@ class _Search:
             for pair, task in zip(pairs, tasks, strict=True):
                 stored = self.store.find(task.asked)
                 if stored is not None:
-                    found[stored.number] = self._keep(stored)
-                elif pair in needed or self.store.elapsed <= self.budget.deadline(PAIRS_END):
+                    found[stored.number] = self.keep(stored)
+                elif pair in needed or self.elapsed <= self.budget.deadline(PAIRS_END):
                     yield task
 
         for _, result, taken in self._map(run_pair, waiting()):
-            found[result.number] = self._keep(self.store.add(result, taken))
+            found[result.number] = self.keep(self.store.add(result, taken))
         ordered = (found[task.asked.number] for task in tasks if task.asked.number in found)
         return max(ordered, key=lambda result: result.rank)
 
@@ -309,7 +338,8 @@ class _Search:
     def _folder(self, group: Group) -> Path:
         return self.store.checkpoint_folder(f"{group.part}-{group.numbers[0]:03d}").resolve()
 
-    def _keep(self, result: TrialResult) -> TrialResult:
+    def keep(self, result: TrialResult) -> TrialResult:
+        """Note a result and call the report callback."""
         self.last[result.part, result.number] = result
         self.results[result.part, result.number, result.rung] = result
         if self.report is not None:

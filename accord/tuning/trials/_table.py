@@ -3,11 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from accord.tuning.trials._finals import DEFAULT, FINAL, FINAL_NAMES
 from accord.tuning.trials._search import PAIR, PAIR_STRIDE
 from accord.tuning.trials._trial import TrialResult
 
-TITLES = {PAIR: "node and edge network", "whole": "whole model", "node": "node network", "edge": "edge network"}
+TITLES = {
+    FINAL: "default model and winner of the search",
+    PAIR: "node and edge network",
+    "whole": "whole model",
+    "node": "node network",
+    "edge": "edge network",
+}
 NETWORKS = {
+    FINAL: ("encoder", "edge_encoder", "label_encoder"),
     PAIR: ("encoder", "edge_encoder"),
     "whole": ("encoder", "edge_encoder", "label_encoder"),
     "node": ("encoder",),
@@ -17,10 +25,11 @@ COLUMNS = ("trial", "network", "features", "batch", "rate", "decay", "epochs", "
 
 
 def trial_rows(trials: Sequence[TrialResult]) -> list[dict[str, Any]]:
-    """One plain dictionary for each trial: pairs and whole models first, then node and edge networks, best first.
+    """One plain dictionary for each trial, best first within each part: the default model and the winner (the first of
+    the two is kept), pairs or whole models, node networks, edge networks.
 
-    Keys: part, trial (a number, or node trial + edge trial), rung (how often it went on), epochs, score, loss, seconds
-    (of all rungs), features, recipe.
+    Keys: part, trial (default or winner, a number, or node trial + edge trial), rung (how often it went on), epochs,
+    score, loss, seconds (of all rungs), features, recipe.
     """
     last: dict[tuple[str, int], TrialResult] = {}
     seconds: dict[tuple[str, int], float] = {}
@@ -43,15 +52,16 @@ def trial_rows(trials: Sequence[TrialResult]) -> list[dict[str, Any]]:
             "score": own.score,
             "loss": own.loss,
             "seconds": round(seconds[own.part, own.number], 3),
-            "features": own.features,
-            "recipe": own.recipe,
+            **(own.kept or {"features": own.features, "recipe": own.recipe}),
         }
         for own in ranked
     ]
 
 
 def trial_name(result: TrialResult) -> str:
-    """The number of a trial, or of the two trials of a pair."""
+    """The number of a trial, or of the two trials of a pair; default or winner."""
+    if result.part == FINAL:
+        return FINAL_NAMES[result.number]
     node, edge = divmod(result.number, PAIR_STRIDE)
     return f"{node}+{edge}" if result.part == PAIR else str(result.number)
 
@@ -85,10 +95,22 @@ def markdown_table(rows: Sequence[Mapping[str, Any]]) -> str:
     for part, title in TITLES.items():
         own = [row for row in rows if row["part"] == part]
         if own:
-            lines += [f"## {title.capitalize()}", "", f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
+            lines += [f"## {title.capitalize()}", ""]
+            if part == FINAL:
+                lines += [_verdict(own), ""]
+            lines += [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
             lines += [f"| {' | '.join(table_cells(row))} |" for row in own]
             lines.append("")
     return "\n".join(lines)
+
+
+def _verdict(finals: Sequence[Mapping[str, Any]]) -> str:
+    """What came of the comparison with the default model."""
+    if any(row["score"] is None for row in finals if row["trial"] == FINAL_NAMES[DEFAULT]):
+        return "There was no time to train the default model, so the winner is not compared with it."
+    if finals[0]["trial"] == FINAL_NAMES[DEFAULT]:
+        return "Both trained with the seed of the run. The search found nothing better: the default model is kept."
+    return "Both trained with the seed of the run. The winner of the search is better and is kept."
 
 
 def _network(config: Mapping[str, Any]) -> str:

@@ -54,8 +54,9 @@ class TrialResult:
     seconds: float  # of this rung
     features: str
     recipe: dict[str, Any]
-    evidence: int | None = None  # of an edge network: the node trial beside which its loss was found
+    evidence: int | None = None  # of an edge network: the node trial beside which it was judged; of a final: members
     at: float = 0.0  # seconds of the whole search when the trial ended
+    kept: dict[str, Any] | None = None  # of the default model: recipe and features of the networks that it kept
 
     @property
     def rank(self) -> Rank:

@@ -1,6 +1,7 @@
 """`NodeClassifier(search=...)`, and recipe files as `recipe`."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from accord.errors import InputError, InputTypeError, OptionError
 from accord.learning.training import StateWeights
 from accord.methods import METHODS
 from accord.tuning import TunedRecipe, run_trials, space_for, write_recipe
+from accord.tuning.trials._search import _Search
 
 TRAIN, VALIDATION = made_trees(12, seed=0), made_trees(8, seed=1)
 QUICK = {"max_epochs": 3, "accelerator": "cpu"}
@@ -25,11 +27,45 @@ def found():
 
 def test_the_winner_is_trained(found):
     rows = found.search_results_
+    finals, rows = rows[:2], rows[2:]
+    assert {row["trial"] for row in finals} == {"default", "winner"}
     assert len(rows) == 6 and json.loads(json.dumps(rows)) == rows
     best = max(rows, key=lambda row: (row["rung"], row["score"], -row["loss"]))
-    assert found.recipe_.encoder.to_config() == best["recipe"]["encoder"]
-    assert found.treatment_.name == best["features"]
+    winner = next(row for row in finals if row["trial"] == "winner")
+    assert winner["recipe"]["encoder"] == best["recipe"]["encoder"] and winner["features"] == best["features"]
+    assert found.recipe_.encoder.to_config() == finals[0]["recipe"]["encoder"], "the better of the two"
+    assert found.treatment_.name == finals[0]["features"]
     assert found.predict(VALIDATION[0]).shape == (VALIDATION[0].num_nodes,)
+
+
+@pytest.mark.parametrize("given", [{"method": "gnn"}, {}, {"ensemble": 2}], ids=str)
+def test_a_search_never_ends_with_a_worse_model_than_the_default(given, monkeypatch):
+    """A winner that has been trained for one epoch only loses on validation data."""
+
+    def hardly(self, winner, training):
+        return replace(training, max_epochs=1)
+
+    monkeypatch.setattr(_Search, "winner_training", hardly)
+    given = {"max_epochs": 40, "accelerator": "cpu", **given}
+    train, validation = made_trees(30, seed=0), made_trees(20, seed=1)
+    default = NodeClassifier(**given).fit(train, validation)
+    tuned = NodeClassifier(search=2, **given).fit(train, validation)
+    rows = {row["trial"]: row for row in tuned.search_results_ if row["part"] == "final"}
+    assert rows["winner"]["recipe"]["training"]["max_epochs"] == 1
+    assert (rows["winner"]["score"], -rows["winner"]["loss"]) < (rows["default"]["score"], -rows["default"]["loss"])
+    assert rows["default"]["score"] == pytest.approx(default.score(validation))
+    assert tuned.recipe_ == default.recipe_ and tuned.get_params()["search"] == 2
+    for graph in validation:
+        torch.testing.assert_close(tuned.predict_proba(graph), default.predict_proba(graph))
+
+
+def test_a_default_that_was_kept_is_found_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(_Search, "winner_training", lambda self, winner, training: replace(training, max_epochs=1))
+    given = {"search": 2, "refit": True, "max_epochs": 20, "encoder": "mlp", "method": "gnn", "accelerator": "cpu"}
+    first, again = (NodeClassifier(**given).fit(TRAIN, VALIDATION, folder=tmp_path) for _ in range(2))
+    assert first.search_results_ == again.search_results_ and first.search_results_[0]["trial"] == "default"
+    for graph in VALIDATION:
+        torch.testing.assert_close(first.predict_proba(graph), again.predict_proba(graph))
 
 
 def test_what_is_given_stays():

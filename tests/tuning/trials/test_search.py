@@ -62,7 +62,7 @@ def stopping(work, count):
 
 @pytest.mark.parametrize(
     ("place", "name", "counts"),
-    [(Trainer, "train_epoch", (1, 8, 6)), (TrialStore, "add", (1, 4, 3)), (_Search, "_keep", (1, 5, 9))],
+    [(Trainer, "train_epoch", (1, 8, 6)), (TrialStore, "add", (1, 4, 3)), (_Search, "keep", (1, 5, 9))],
     ids=["in training", "between two trials of a group", "between groups"],
 )
 def test_a_stopped_search_goes_on_to_the_same_table(whole, tmp_path, monkeypatch, place, name, counts):
@@ -156,7 +156,7 @@ def test_the_time_that_remains_shortens_the_winners_training():
         running = _Search(problem, SPACE, SearchBudget(trials=2, minutes=1.0, max_epochs=90), 0, Path(place), None)
         first, second = (_asked("node", 0, rung, epochs, "raw", problem.recipe) for rung, epochs in enumerate((10, 30)))
         for result in (replace(first, seconds=10.0), replace(second, seconds=20.0)):
-            running._keep(running.store.add(result))
+            running.keep(running.store.add(result))
 
         def epochs():
             return running.winner_training(second, problem.recipe.training).max_epochs

@@ -1,45 +1,25 @@
 """Run tasks: peers, our node network and our joint model with default settings; one stored record for each seed."""
 
-import json
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 import torch
 
 from accord._files import write_json, write_text
 from accord.bench.defaults._peers import answers_of, fit_logistic_regression, fit_plain_gnn
+from accord.bench.defaults._records import MEASURES, PEERS, Record, read_records
+from accord.bench.defaults._table import table
 from accord.bench.defaults._tasks import Task, load_task
-from accord.errors import OptionError
 from accord.estimator import NodeClassifier
-from accord.evaluation import NODE, Scores, score_answers
+from accord.evaluation import score_answers
 from accord.experiments import provenance
 
-PEERS = ("logistic", "gcn", "sage")
-TITLES = {"logistic": "logistic", "gcn": "plain GCN", "sage": "plain SAGE", NODE: "our GNN", "spn": "our SPN"}
-MEASURES = {
-    "node_accuracy": "Nodes right, %",
-    "graph_accuracy": "Graphs with every node right, %",
-    "ece": "Calibration error, points",
-}
-
-
-@dataclass(frozen=True)
-class Record:
-    """What came of one model on one task and seed."""
-
-    task: str
-    model: str
-    seed: int
-    scores: dict[str, Scores]  # by part of the model
-    seconds: float
-    details: dict[str, Any] = field(default_factory=dict)
-    provenance: dict[str, str] = field(default_factory=dict)  # where and when it was run, and by which versions
+NOTES = "notes.md"
 
 
 def run_defaults(
@@ -57,7 +37,7 @@ def run_defaults(
         tasks: their names.
         seeds: one run each.
         models: of `PEERS`, and "default" or another name for `NodeClassifier` with `parameters`.
-        out: folder of the records and the table.
+        out: folder of the records and the table; notes.md there goes to the end of the page.
         parameters: of `NodeClassifier`, where they are not the defaults.
         tell: called with a line for each record.
         jobs: processes side by side, each with one thread.
@@ -71,14 +51,9 @@ def run_defaults(
         records.append(record)
         tell(describe(record))
         write_json(path, {"records": [asdict(record) for record in records]})
-    write_text(out / "README.md", table(records))
+    notes = out / NOTES
+    write_text(out / "README.md", table(records, notes.read_text(encoding="utf-8") if notes.is_file() else ""))
     return records
-
-
-def read_records(path: Path) -> list[Record]:
-    """What a store holds. Stores of older versions have one provenance, that of their last run, for all records."""
-    stored = json.loads(path.read_text())
-    return [Record(**{"provenance": stored.get("provenance", {}), **row}) for row in stored["records"]]
 
 
 def _run_all(missing: Sequence[tuple[str, str, int, dict[str, Any]]], jobs: int) -> Iterator[Record]:
@@ -134,30 +109,3 @@ def describe(record: Record) -> str:
         values = [100 * (scores[measure] or 0.0) for measure in MEASURES]
         parts.append(f"{part} {values[0]:.1f}/{values[1]:.1f}/{values[2]:.1f}")
     return f"{record.task:18s} {record.model:12s} seed {record.seed}: {'  '.join(parts)}  {record.seconds:.1f} s"
-
-
-def table(records: Sequence[Record]) -> str:
-    """Markdown: one table for each measure, a row for each task, mean and deviation over seeds."""
-    if not records:
-        raise OptionError("bench defaults: there is no record to show. Choose at least one task, seed and model.")
-    columns = list(dict.fromkeys((record.model, part) for record in records for part in record.scores))
-    text = ["# Defaults on data that nobody tuned for", "", "Written by `accord bench defaults`."]
-    for measure, title in MEASURES.items():
-        text += ["", f"## {title}", "", "| task | " + " | ".join(_title(*column) for column in columns) + " |"]
-        text.append("|" + "---|" * (len(columns) + 1))
-        for task in dict.fromkeys(record.task for record in records):
-            cells = [_cell(records, task, *column, measure) for column in columns]
-            text.append(f"| {task} | " + " | ".join(cells) + " |")
-    return "\n".join(text) + "\n"
-
-
-def _title(model: str, part: str) -> str:
-    return TITLES[model] if model in PEERS else f"{model}: {TITLES.get(part, part)}"
-
-
-def _cell(records: Sequence[Record], task: str, model: str, part: str, measure: str) -> str:
-    found = [r.scores[part][measure] for r in records if (r.task, r.model) == (task, model) and part in r.scores]
-    values = [100 * value for value in found if value is not None]
-    if not values:
-        return "-"
-    return f"{mean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")

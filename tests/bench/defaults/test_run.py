@@ -47,6 +47,37 @@ def test_each_record_keeps_the_provenance_of_its_own_run(small, tmp_path, monkey
     assert records[0]["provenance"] == old and records[1]["provenance"]["commit"] == "ba9876543210"
 
 
+def _record(model, seed, nodes, graphs=0.5, errors=(0.02, 0.02), task="made", commit="abc"):
+    def scores(value, error):
+        return {"node_accuracy": value, "graph_accuracy": graphs, "ece": error}
+
+    parts = {model: scores(nodes, errors[0])}
+    if model == "default":
+        parts = {"gnn": scores(nodes, errors[0]), "spn": {**scores(nodes, errors[1]), "graph_accuracy": 0.6}}
+    return Record(
+        task, model, seed, parts, 10.0 + seed, provenance={"commit": commit, "device": "cpu", "date": "today"}
+    )
+
+
+def test_the_page_tells_seconds_sources_and_where_the_default_is_behind():
+    records = [_record("default", seed, 0.8, errors=(0.02, 0.03 + 0.01 * seed)) for seed in range(3)]
+    records += [_record("sage", seed, 0.79 + 0.01 * seed) for seed in range(3)]
+    page = table(records)
+    assert "seeds (0 to 2)" in page and "| made | 11.0 ± 1.0 | 11.0 ± 1.0 |" in page
+    assert "- Nodes on made" not in page, "equal to the best peer"
+    assert "- Calibration error on made: 4.0 ± 1.0, its GNN 2.0 ± 0.0; difference, seed by seed, +2.0 ± 1.0." in page
+    assert "above its GNN on 1 of 1 tasks, below on 0, equal on 0" in page
+    assert "| default | cpu | abc | today | made (0 to 2) |" in page
+    behind = table([*records, _record("gcn", 0, 0.81)], notes="Said by hand.")
+    assert "- Nodes on made: 80.0 ± 0.0, plain GCN 81.0." in behind and behind.endswith("\n\nSaid by hand.\n")
+
+
+def test_notes_beside_the_records_end_the_page(small, tmp_path):
+    (tmp_path / "notes.md").write_text("Said by hand.\n")
+    run_defaults(["small"], [0], ["logistic"], tmp_path, tell=len)
+    assert (tmp_path / "README.md").read_text().endswith("\nSaid by hand.\n")
+
+
 @pytest.mark.parametrize("name", ["logistic", "gcn", "sage"])
 def test_peers_learn(name):
     cpu = torch.device("cpu")

@@ -2,9 +2,9 @@
 
 The search starts from a few candidates spread over the grid and moves to better neighbours. Validation data are a
 sample: the node network alone is kept unless the best candidate beats it by more than noise explains, at the level, in
-node accuracy or in the likelihood of the labels, by standard errors of their difference, paired over graphs. Among
-equal scores the likelihood decides, then the fewer changes. A field that fits one density of edges may fail at another:
-where new graphs may be denser, candidates that would do harm there are left out.
+node accuracy or in the likelihood of the labels, by standard errors of their difference, paired over graphs. Of
+candidates of equal score the likeliest of the eight that change least is taken. A field that fits one density of edges
+may fail at another: where new graphs may be denser, candidates that would do harm there are left out.
 """
 
 from collections.abc import Callable
@@ -225,9 +225,8 @@ class _Search:
             return 0
         if self._within_noise(solved, best, replica) and not self._is_likelier(solved, best, replica):
             return 0
-        changes = solved.changes[:, replica]
         tied = (ranks == ranks[best]).nonzero().flatten()
-        tied = tied[changes[tied].argsort(stable=True)][:TIED]
+        tied = least_changing(tied, solved.changes[tied, replica])
         if len(tied) == 1:
             return int(tied[0])
         likelihood = self._likelihood(solved.rows[tied, replica], replica)
@@ -270,6 +269,11 @@ class _Search:
         choice = FieldChoice.from_rows(row[None], row.new_zeros(1), shares)
         field = choice.field(self.node[own], self.edge[own], self.topology)
         return choice.beliefs(field, "sum", self.damping).node
+
+
+def least_changing(tied: Tensor, changes: Tensor) -> Tensor:
+    """Of candidates of equal score the few whose likelihood is compared: those that change least, in that order."""
+    return tied[changes.argsort(stable=True)][:TIED]
 
 
 def _axes(grid: CombinationGrid) -> list[list[float]]:

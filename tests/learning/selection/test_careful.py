@@ -96,6 +96,30 @@ def test_likelihood_decides_between_equal_scores(order):
     assert float(chosen.sharpness) == pytest.approx(order[likelihoods.index(max(likelihoods))])
 
 
+@pytest.mark.parametrize("likelihoods", [None, "more changes", "fewer changes"])
+def test_of_equal_scores_only_those_that_change_least_are_compared(likelihoods, monkeypatch):
+    """Of twelve, eight are compared by likelihood; where that is equal too, the fewest changes win."""
+    node, edge, y, graphs = made(20, 1.0, 1.0)
+    search = _careful._Search(node, edge, y, graphs, "f1", 0.5, None)  # a level without a test of noise
+    changes = torch.tensor([0, 12, 5, 9, 3, 11, 1, 8, 4, 10, 2, 7, 6])
+    number = torch.arange(13.0)
+    ranks = torch.ones(13, 1, dtype=torch.double)
+    ranks[0] = 0  # the node network alone is worse
+    solved = _careful._Solved(number[:, None, None], ranks, ranks, changes[:, None], torch.zeros(2, 13, 1, 20))
+    compared = []
+
+    def likelihood(rows, replica):
+        compared.extend(changes[int(row)].item() for row in rows[:, 0])
+        if likelihoods is None:
+            return torch.zeros(len(rows))
+        return changes[rows[:, 0].long()] * (1.0 if likelihoods == "more changes" else -1.0)
+
+    monkeypatch.setattr(search, "_likelihood", likelihood)
+    picked = int(changes[search.pick(solved, 0)])
+    assert compared == [1, 2, 3, 4, 5, 6, 7, 8], "the eight that change least, in that order"
+    assert picked == (8 if likelihoods == "more changes" else 1)
+
+
 def test_replicas_choose_one_by_one_and_in_any_portion(monkeypatch):
     """One replica whose edges help and one whose edges say nothing."""
     good, noise = made(40, 2.0, 2.0), made(40, 0.0, 1.5, 1)

@@ -1,6 +1,7 @@
 """Run folders: their files, and whether a run can be started or continued in a folder."""
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -99,6 +100,15 @@ def start_run(path: Path, config: dict[str, Any]) -> Run:
 def has_checkpoint(path: Path) -> bool:
     """Whether a run can be continued; methods of several stages keep a checkpoint in a subfolder for each."""
     return next(path.rglob(CHECKPOINT_FILE), None) is not None
+
+
+def move_checkpoints(source: Path, path: Path) -> None:
+    """Move the checkpoints of another folder into a run, one by one, so that a kill loses none."""
+    for file in sorted(entry for entry in source.rglob("*") if entry.is_file()):
+        target = path / file.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.replace(target)
+    shutil.rmtree(source, ignore_errors=True)
 
 
 def open_run(path: Path) -> Run:

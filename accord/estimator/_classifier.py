@@ -30,7 +30,7 @@ from accord.estimator.fitting._automatic import (
 )
 from accord.estimator.fitting._inputs import Known, read_training
 from accord.estimator.fitting._search import fit_searched
-from accord.estimator.fitting._start import check_start, keep_seen_states, starting_weights
+from accord.estimator.fitting._start import check_start, fit_once
 from accord.estimator.fitting._streaming import check_streaming
 from accord.estimator.fitting._unlabelled import learn_from, read_unlabelled
 from accord.estimator.fitting._weights import ClassWeight, check_class_weight, state_weights
@@ -43,7 +43,6 @@ from accord.learning import RefinementOptions, Replicas, Report, TrainingRun
 from accord.learning.training import usual_torch
 from accord.methods import (
     METHODS,
-    FieldModel,
     GMNNRecipe,
     Method,
     Recipe,
@@ -315,7 +314,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
             run = fit_searched(self, train, held_out, folder, report)
         self.unlabelled_ = None
         if others is not None:
-            self.model_, run, self.unlabelled_ = learn_from(self, others, run, lambda more: self._fit_once(more, start))
+            self.model_, run, self.unlabelled_ = learn_from(self, others, run, lambda more: fit_once(self, more, start))
         if self.refit:
             refit(self.model_, self._method(), run, self.shape_, self._members())
         warn_of_majority(self.model_, self.treatment_.name == WORDS)
@@ -351,24 +350,13 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         run, self.shape_ = with_edge_columns(self.edge_columns_, run, self.shape_)
         if start is not None or not portfolio.is_choice:
             self.recipe_ = with_direction(self.recipe_, portfolio) if start is None else self.recipe_
-            self.model_ = self._fit_once(run, start)
+            self.model_ = fit_once(self, run, start)
             return run
         tried = plain if self.edge_columns_ is not None and portfolio.edge_inputs else None
         fitted = fit_portfolio(portfolio, self._method(), run, self.shape_, self._members(), tried)
         self.model_, self.recipe_, self.candidates_ = fitted.model, fitted.recipe, fitted.table
         self.shape_, self.edge_columns_ = fitted.shape, self.edge_columns_ if fitted.shape.edge_columns else None
         return fitted.run
-
-    def _fit_once(self, run: TrainingRun, start: "NodeClassifier | None") -> FieldModel:
-        """A model of the recipe, trained on a run from its own initial weights or those of `start`."""
-        if start is not None:
-            with torch.device("meta"):  # sizes without memory
-                untrained = self._method().build(self.shape_, self._members())
-            run = replace(run, start=starting_weights(start, untrained))
-        model = self._method().fit(run, self.shape_, self._members())
-        if start is not None:
-            keep_seen_states(model, start.model_)
-        return model
 
     def _read(
         self, graphs: Sequence[Data], validation: Sequence[Data] | None, start: "NodeClassifier | None" = None

@@ -25,6 +25,7 @@ from accord.app.runs import (
     Run,
     check_place,
     has_checkpoint,
+    move_checkpoints,
     reading,
     start_run,
 )
@@ -70,6 +71,7 @@ def fit_run(
     console: Console,
     extra: ExtraRows | None = None,
     marks: Mapping[str, Any] | None = None,
+    trained: Path | None = None,
 ) -> Run:
     """Train a model in a run folder, or continue a stopped run; a finished run is not repeated.
 
@@ -82,6 +84,7 @@ def fit_run(
         console: for messages.
         extra: further rows for the table of results.
         marks: further keys for config.json, by which a command recognises its own runs.
+        trained: where the same settings have been trained already: training goes on from the checkpoints there.
     """
     model, beside = build_model(data, settings), load_beside(settings.unlabelled, settings.start)
     processes = join_processes(model.resolve_recipe(data.train).training)
@@ -96,6 +99,8 @@ def fit_run(
                 soft_wrap=True,
             )
         else:
+            if trained is not None:
+                move_checkpoints(trained, path)
             _announce(data, model, run, console, settings.start)
             began = time.perf_counter()
             train(model, data, run, console, beside)

@@ -22,6 +22,7 @@ from accord.tuning import (
     COLUMNS,
     TITLES,
     SearchBudget,
+    SearchResult,
     TrialResult,
     TunedRecipe,
     markdown_table,
@@ -45,9 +46,10 @@ def tune_run(
     fixed: Collection[str] = (),
     engine: Engine | None = None,
 ) -> Run:
-    """Search in a run folder, or continue a search that was stopped, then train the winner there like `accord fit`.
+    """Search in a run folder, or continue a search that was stopped, and make the best model a run like `accord fit`.
 
-    Test labels are read once, at the end of the winner's training.
+    That is the winner of the search, or the default model if the winner is no better on validation data. Test labels
+    are read once, by the one that is kept.
 
     Args:
         data: the graphs.
@@ -61,19 +63,21 @@ def tune_run(
     model = build_model(data, settings)
     check_place(path)
     with locked(path):
-        found = _search(model, data, budget, path, console, fixed, engine)
+        found, tuned = _search(model, data, budget, path, console, fixed, engine)
+        _tell_comparison(found, budget, console)
         if not budget.train_winner:
             return Run(path, {})
-        chosen = replace(
-            settings,
-            method=found.method,
-            encoder=found.recipe.encoder.kind,
-            edge_encoder=None,
-            max_epochs=None,
-            features=found.features,
-            whole_recipe=recipe_to_config(found.recipe),
-        )
-        return fit_run(data, chosen, path, console)
+        if not found.kept_default:
+            settings = replace(
+                settings,
+                method=tuned.method,
+                encoder=tuned.recipe.encoder.kind,
+                edge_encoder=None,
+                max_epochs=None,
+                features=tuned.features,
+                whole_recipe=recipe_to_config(tuned.recipe),
+            )
+        return fit_run(data, settings, path, console, trained=found.folder)
 
 
 def _search(
@@ -84,8 +88,8 @@ def _search(
     console: Console,
     fixed: Collection[str],
     engine: Engine | None,
-) -> TunedRecipe:
-    """Run the search and write its files; the winner is returned as its file has it."""
+) -> tuple[SearchResult, TunedRecipe]:
+    """Run the search and write its files; the recipe is returned as its file has it."""
     limits = f"{budget.trials} trials" + ("" if budget.minutes is None else f" or {budget.minutes:g} minutes")
     console.print(f"[bold]{escape(data.name)}[/]: searching on validation data, {limits}")
 
@@ -104,7 +108,22 @@ def _search(
     write_text(folder / TABLE_FILE, markdown_table(rows))
     write_bytes(folder / PLOT_FILE, draw_trials(found.trials))
     write_recipe(folder / RECIPE_FILE, TunedRecipe(found.method, found.features, found.recipe))
-    return read_recipe(folder / RECIPE_FILE)
+    return found, read_recipe(folder / RECIPE_FILE)
+
+
+def _tell_comparison(found: SearchResult, budget: SearchBudget, console: Console) -> None:
+    """Say what came of the comparison with the default model, where it is not the search's winner that was kept."""
+    if found.kept_default:
+        console.print("The search found nothing better on validation data: the default model is kept.", soft_wrap=True)
+    elif not budget.train_winner:
+        console.print("[dim]The recipe has not been compared with the default model.[/]", soft_wrap=True)
+    elif not found.compared:
+        console.print(
+            f"[yellow]{budget.minutes:g} minutes are too short: the default model takes more than half of them. What "
+            "the search found has not been compared with it and may be worse than what accord fit gives. The same "
+            "command with more --minutes continues.[/]",
+            soft_wrap=True,
+        )
 
 
 def show_search(run: Run, console: Console) -> None:

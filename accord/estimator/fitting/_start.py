@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 from accord.errors import InputError, InputTypeError, OptionError
+from accord.learning import TrainingRun
 from accord.methods import FieldModel, Recipe, Shape
 
 if TYPE_CHECKING:
@@ -54,6 +56,19 @@ def check_start(start: object, model: "NodeClassifier", recipe: Recipe) -> None:
                 f"NodeClassifier.fit: start has {name} {_short(before)}, this model {_short(now)}. Give both the same, "
                 "or train without start."
             )
+
+
+def fit_once(model: "NodeClassifier", run: TrainingRun, start: "NodeClassifier | None") -> FieldModel:
+    """A field model of a classifier's recipe, trained on a run from its own initial weights or those of `start`."""
+    method = model._method()
+    if start is not None:
+        with torch.device("meta"):  # sizes without memory
+            untrained = method.build(model.shape_, model._members())
+        run = replace(run, start=starting_weights(start, untrained))
+    fitted = method.fit(run, model.shape_, model._members())
+    if start is not None:
+        keep_seen_states(fitted, start.model_)
+    return fitted
 
 
 def keep_seen_states(model: FieldModel, before: FieldModel) -> None:

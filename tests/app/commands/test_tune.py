@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,7 +11,9 @@ from command_line import call, make_data, refused
 from accord import NodeClassifier
 from accord.datasets import read_folder, read_graphs, write_graph
 from accord.errors import InputError
+from accord.learning.training import Trainer
 from accord.tuning import read_recipe
+from accord.tuning.trials._search import _Search
 
 QUICK = ["--trials", "4", "--max-epochs", "6", "--encoder", "mlp", "--features", "raw", "--accelerator", "cpu"]
 
@@ -116,3 +119,37 @@ def test_a_search_alone_writes_the_recipe_and_no_model(data_folder, tmp_path):
     assert not (run / "model.json").exists() and not (run / "results.json").exists()
     assert call("tune", data_folder, "--run", run, *few).exit_code == 0
     assert NodeClassifier.load(run).recipe_.encoder == recipe.recipe.encoder, "the winner is trained without a search"
+
+
+def test_the_run_is_the_default_s_where_the_search_finds_nothing_better(data_folder, tmp_path, monkeypatch):
+    """A winner that has been trained for one epoch loses; the run is then that of `accord fit`, not trained again."""
+    monkeypatch.setattr(_Search, "winner_training", lambda self, winner, training: replace(training, max_epochs=1))
+    few = ["--trials", "2", "--max-epochs", "30", *QUICK[4:]]
+    result = call("tune", data_folder, "--run", tmp_path / "tuned", *few)
+    assert result.exit_code == 0 and "the default model is kept" in result.output
+    assert "the default model is kept" in (tmp_path / "tuned" / "search" / "table.md").read_text()
+    assert call("fit", data_folder, "--run", tmp_path / "fit", *few[2:]).exit_code == 0
+    for name in ("model.safetensors", "config.json"):
+        assert (tmp_path / "tuned" / name).read_bytes() == (tmp_path / "fit" / name).read_bytes()
+    again = call("tune", data_folder, "--run", tmp_path / "tuned", *few)
+    assert again.exit_code == 0 and "already finished" in again.output
+
+
+def test_what_was_compared_is_not_trained_again_for_the_run(data_folder, tmp_path, monkeypatch):
+    epochs = []
+    train_epoch = Trainer.train_epoch
+
+    def counted(self, batches):
+        epochs.append(str(self.path.relative_to(tmp_path)))
+        return train_epoch(self, batches)
+
+    monkeypatch.setattr(Trainer, "train_epoch", counted)
+    assert call("tune", data_folder, "--run", tmp_path / "run", *QUICK).exit_code == 0
+    assert epochs and all(path.startswith("run/search") for path in epochs), "nothing is trained in the run itself"
+
+
+def test_too_little_time_for_a_comparison_is_told(data_folder, tmp_path):
+    few = ["--trials", "2", "--max-epochs", "3", *QUICK[4:], "--minutes", "0.00001"]
+    result = call("tune", data_folder, "--run", tmp_path / "run", *few)
+    assert result.exit_code == 0 and "may be worse than what accord fit gives" in result.output
+    assert "not compared with it" in (tmp_path / "run" / "search" / "table.md").read_text()

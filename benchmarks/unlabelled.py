@@ -25,7 +25,7 @@ from torch_geometric.utils import subgraph
 from accord._files import write_json, write_text
 from accord.bench.defaults._tasks import TASKS, Task, load_task
 from accord.datasets import load_benchmark
-from accord.estimator import NodeClassifier
+from accord.estimator import NodeClassifier, _classifier
 from accord.estimator.fitting._unlabelled import CONFIDENT
 from accord.experiments import provenance
 from accord.experiments._results import markdown_table
@@ -35,6 +35,17 @@ from accord.methods import FieldModel, preset_features
 CITATION = {"cora*": "gcn", "citeseer*": "gcn", "pubmed*": "gcnii"}
 MEMBERS = 3
 MOST_GRAPHS = 400  # of training and of validation, so that a CPU is enough
+MEANING = """
+## What this says
+
+Labels of unlabelled graphs help on Cora\\*: 1.6 points more graphs on average, and more on each of three seeds. They
+cost 1.0 point on digits and change little on ego networks of Chameleon and on letters. Citeseer\\* and Pubmed\\* were
+not run, and one to three seeds are few.
+
+`fit(unlabelled=...)` stays nevertheless: it does nothing unless it is asked for, and the second training is kept only
+if it is better on validation data *beyond noise*. These records are from before that guard: the better of the two was
+kept, however little better, which cost 2 points on one seed of digits.
+"""
 WAYS = ("before", "after", "kept", "all labels")
 
 
@@ -70,17 +81,19 @@ def fit_both(model: NodeClassifier, labelled: list[Data], other: list[Data], val
     `fit` keeps one of the two; the other is the model of the training that it did not keep.
     """
     both: list[FieldModel] = []
-    fit_once = model._fit_once
+    fit_once = _classifier.fit_once
 
-    def noted(run: TrainingRun, start: NodeClassifier | None) -> FieldModel:
-        if not hasattr(model, "model_"):  # the first training
-            return fit_once(run, start)
-        both[:] = [model.model_, fit_once(run, start)]
+    def noted(own: NodeClassifier, run: TrainingRun, start: NodeClassifier | None) -> FieldModel:
+        if not hasattr(own, "model_"):  # the first training
+            return fit_once(own, run, start)
+        both[:] = [own.model_, fit_once(own, run, start)]
         return both[1]
 
-    model._fit_once = noted
-    model.fit(labelled, validation, unlabelled=other)
-    del model._fit_once
+    _classifier.fit_once = noted
+    try:
+        model.fit(labelled, validation, unlabelled=other)
+    finally:
+        _classifier.fit_once = fit_once
     ways = {way: copy.copy(model) for way in ("before", "after")}
     for own, trained in zip(ways.values(), both, strict=False):  # without a confident label there is one training
         own.model_ = trained
@@ -130,7 +143,7 @@ def markdown(records: list[dict], where: dict) -> str:
         "",
         "- Before: trained on the labelled half.",
         f"- After: with joint labels of marginal {CONFIDENT} or more on the other half.",
-        "- Kept: what `fit(unlabelled=...)` keeps: the second only if it is better on validation data beyond noise.",
+        "- Kept: what `fit(unlabelled=...)` kept on validation data.",
         "- All labels: the true labels of both halves.",
         "- Labelled: share of nodes of the unlabelled half that got a label, and how many of these are right.",
         "",
@@ -144,7 +157,7 @@ def markdown(records: list[dict], where: dict) -> str:
         labelled = [f"{100 * mean(record[name] for record in own):.0f}" for name in ("share", "right")]
         lines.append([task.replace("*", "\\*"), str(len(own)), level, *cells, *nodes, *labelled])
     head = ["task", "seeds", "level", *WAYS, "nodes before", "nodes after", "labelled", "of these right"]
-    return "\n".join(text) + "\n" + markdown_table(head, lines) + "\n"
+    return "\n".join(text) + "\n" + markdown_table(head, lines) + "\n" + MEANING
 
 
 def main() -> None:

@@ -2,8 +2,8 @@
 
 import inspect
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from accord.errors import GraphError, InputTypeError, OptionError, UnseenStatesW
 from accord.graphs import TREATMENTS, GraphBatch, GraphStream, batches_of, each
 from accord.graphs._checks import check_number
 from accord.graphs.sequences import as_sequence
+from accord.learning import TrainingOptions
 from accord.methods import Recipe, Shape
 
 ACCELERATORS = ("auto", "cpu", "cuda")
@@ -60,6 +61,7 @@ def check_parameters(given: dict[str, Any]) -> None:
         raise kind(f"NodeClassifier: symmetric is {str(symmetric)[:80]!r}; give True, False or 'auto'.")
     if not isinstance(given["fallback"], bool):
         raise InputTypeError(f"NodeClassifier: fallback is {given['fallback']!r}; give True or False.")
+    check_training_options(given["training"])
     for name, choices in (("accelerator", ACCELERATORS), ("features", FEATURES)):
         if given[name] not in choices:
             raise OptionError(f"NodeClassifier: {name} {given[name]!r} is unknown. Choose one of {', '.join(choices)}.")
@@ -71,6 +73,22 @@ def check_parameters(given: dict[str, Any]) -> None:
     if given["accelerator"] == "cuda" and not torch.cuda.is_available():
         raise OptionError(
             "NodeClassifier: accelerator 'cuda' is not available: torch finds no GPU. Choose 'cpu' or 'auto'."
+        )
+
+
+def check_training_options(given: object) -> None:
+    """Refuse what is not options of training by name; their values are checked by `TrainingOptions`."""
+    if given is None:
+        return
+    if not isinstance(given, Mapping):
+        raise InputTypeError(
+            f"NodeClassifier: training is a {type(given).__name__}; give options by name, such as {{'clusters': 32}}."
+        )
+    known = [entry.name for entry in fields(TrainingOptions)]
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise OptionError(
+            f"NodeClassifier: training has no option {str(unknown[0])[:80]!r}. Known options: {', '.join(known)}."
         )
 
 

@@ -1,9 +1,10 @@
 """`NodeClassifier`: learn from labelled graphs, label new ones jointly, save and load."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -27,6 +28,7 @@ from accord.estimator.fitting._automatic import (
     treatment_for,
     with_direction,
     with_edge_columns,
+    with_training,
 )
 from accord.estimator.fitting._inputs import Known, read_training
 from accord.estimator.fitting._search import fit_searched
@@ -88,6 +90,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         devices: processes of each machine that train together, started by torchrun or `accord fit --devices`. They
             share every batch of graphs, with the result of one process; the first one writes files.
         nodes: machines that train together.
+        training: options of `TrainingOptions` by name, such as {"clusters": 32}; all else is decided as without them.
         features: "raw", "row-normalised", "standardised" (by the training nodes), "words" (`Data.tokens`, a list of
             strings, by a vocabulary of the training graphs), or "auto": words where graphs have tokens; for a benchmark
             the preset's choice, else the benchmark's own; for other data standardised, unless features are sparse.
@@ -153,6 +156,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         scheme: str | None = AUTO,
         devices: int = 1,
         nodes: int = 1,
+        training: Mapping[str, Any] | None = None,
     ) -> None:
         self.method = method
         self.encoder = encoder
@@ -178,8 +182,8 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         self.order = order
         self.words = words
         self.scheme = scheme
-        self.devices = devices
-        self.nodes = nodes
+        self.devices, self.nodes = devices, nodes
+        self.training = training
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Parameters that differ from their defaults, each in a few characters; scikit-learn gives the limit."""
@@ -216,10 +220,7 @@ class NodeClassifier(Labelling, ClassifierMixin, BaseEstimator):
         if self.order == 3 and isinstance(recipe, SPNRecipe) and recipe.triangles is None:
             recipe = replace(recipe, triangles=TriangleRecipe())
         check_class_weight(self.class_weight, self.method, getattr(recipe, "refinement", None) is not None)
-        training = replace(recipe.training, accelerator=self.accelerator, devices=self.devices, nodes=self.nodes)
-        if self.max_epochs is not None:
-            training = replace(training, max_epochs=self.max_epochs)
-        recipe = replace(recipe, training=training)
+        recipe = with_training(recipe, self.get_params(deep=False))
         method = METHODS[self.method](recipe, self.level, self.ensemble)
         if self.refit:
             check_refit(method)

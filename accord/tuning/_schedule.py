@@ -23,8 +23,12 @@ SEQUENCE_PATIENCE = 5  # evaluations without improvement
 def fit_schedule(training: TrainingOptions, graphs: Sequence[Data], max_epochs: int | None = None) -> TrainingOptions:
     """The options with batches, epochs and patience for these training graphs.
 
-    A single graph, or a few small ones, make one batch. `max_epochs` bounds the epochs where it is given.
+    A single graph, or a few small ones, make one batch. Where nodes are divided into clusters, an update takes some of
+    these. `max_epochs` bounds the epochs where it is given.
     """
+    if training.clusters is not None:
+        updates = math.ceil(training.clusters / training.batch_clusters)
+        return pace(replace(training, batch_graphs=None), updates, max_epochs)
     nodes = sum(int(graph.num_nodes or 0) for graph in graphs) / len(graphs)
     batch = min(max(math.ceil(BATCH_NODES / max(nodes, 1)), 1), MAX_BATCH)
     updates = math.ceil(len(graphs) / batch)  # in an epoch

@@ -163,7 +163,11 @@ def build_model(data: Benchmark, settings: FitSettings) -> NodeClassifier:
     recipe = model.resolve_recipe(data.train)
     if settings.recipe:
         recipe = override_recipe(recipe, settings.recipe)
-        model.set_params(recipe=recipe)
+        if set(settings.recipe) == {"training"}:  # all else stays to be decided by the data
+            model.set_params(training={name: getattr(recipe.training, name) for name in settings.recipe["training"]})
+            recipe = model.resolve_recipe(data.train)
+        else:
+            model.set_params(recipe=recipe)
     check_streaming(data.train, data.val, refit=settings.refit, unlabelled=settings.unlabelled)
     check_batches(data.train, recipe.training)
     return model

@@ -1,6 +1,6 @@
 """What "auto" stands for: recipe, candidates and treatment of features, by parameters and training graphs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,7 +49,14 @@ def fixed_encoders(
 
 
 def recipe_for(recipe: Recipe, parameters: dict[str, Any], train: Sequence[Data]) -> Recipe:
-    """The recipe with rates and a schedule for these training graphs; a recipe for a benchmark stays as it is."""
+    """The recipe with rates and a schedule for these training graphs; a recipe for a benchmark stays as it is.
+
+    Options of training that are given count in any case.
+    """
+    return with_options(_recipe_for(recipe, parameters, train), parameters["training"])
+
+
+def _recipe_for(recipe: Recipe, parameters: dict[str, Any], train: Sequence[Data]) -> Recipe:
     if is_own_data(parameters) and isinstance(recipe.encoder, SequenceSpec):
         return replace(recipe, training=sequence_schedule(recipe.training, train, parameters["max_epochs"]))
     if not is_own_data(parameters) or not isinstance(recipe, (GNNRecipe, PairRecipe)) or recipe.method == "crf":
@@ -58,6 +65,19 @@ def recipe_for(recipe: Recipe, parameters: dict[str, Any], train: Sequence[Data]
     if isinstance(recipe, PairRecipe):
         return replace(recipe, training=training, node=OPTIONS, edge=OPTIONS)
     return replace(recipe, training=training, node=OPTIONS)
+
+
+def with_training(recipe: Recipe, parameters: dict[str, Any]) -> Recipe:
+    """The recipe with what parameters say about training."""
+    own = {name: parameters[name] for name in ("accelerator", "devices", "nodes")}
+    if parameters["max_epochs"] is not None:
+        own["max_epochs"] = parameters["max_epochs"]
+    return with_options(with_options(recipe, own), parameters["training"])
+
+
+def with_options(recipe: Recipe, options: Mapping[str, Any] | None) -> Recipe:
+    """The recipe with some options of training."""
+    return replace(recipe, training=replace(recipe.training, **options)) if options else recipe
 
 
 def portfolio_for(recipe: Recipe, parameters: dict[str, Any], train: Sequence[Data]) -> Portfolio:

@@ -97,10 +97,23 @@ def test_a_folder_with_something_else_in_it_is_left_alone(data_folder, tmp_path)
     assert "is a file" in refused("fit", data_folder, "--run", tmp_path / "thesis.tex", *QUICK)
 
 
+def test_options_of_training_leave_everything_else_to_the_data(data_folder, tmp_path):
+    quick, run = ["--max-epochs", "2", "--accelerator", "cpu"], tmp_path / "run"
+    changed = ["--set", "training.clusters=2", "--set", "training.batch_clusters=1"]
+    assert call("fit", data_folder, "--run", run, *quick, *changed).exit_code == 0
+    config = json.loads((run / "config.json").read_text())
+    assert (config["recipe"]["training"]["clusters"], config["recipe"]["training"]["batch_clusters"]) == (2, 1)
+    tried = json.loads((run / "results.json").read_text())["candidates"]
+    assert {row["kind"] for row in tried if row["network"] == "node"} == {"gcnii", "sage", "gcn", "mlp"}
+    one = call("fit", data_folder, "--run", tmp_path / "one", *quick, *changed, "--set", "node.learning_rate=0.01")
+    assert one.exit_code == 0
+    assert json.loads((tmp_path / "one" / "results.json").read_text())["candidates"] == []
+
+
 @pytest.mark.parametrize(
     ("more", "last"),
     [
-        (["--set", "training.checkpoint_every=5"], "10"),  # the recipe is fixed: one training
+        (["--set", "training.checkpoint_every=5"], "10"),  # in the first of several candidates
         ([], "25"),  # in the second of several candidates
     ],
 )

@@ -203,8 +203,8 @@ def judge(model: FieldModel, run: TrainingRun, replicas: Replicas, level: str) -
     """Score of joint labels, and cross-entropy of marginals in nats, on validation graphs."""
     held_out, targets = validation_batch(run, replicas, model.device)
     answer = model.answers(held_out)[model.method]
-    loss = node_loss(answer.probabilities.clamp_min(torch.finfo(torch.float32).tiny).log(), targets)
-    return _mean(rank(answer.labels, targets, held_out.topology, level)), _mean(loss)
+    logs = answer.probabilities.clamp_min(torch.finfo(torch.float32).tiny).log()
+    return _mean(rank(answer.labels, targets, held_out.topology, level, logs)), _mean(node_loss(logs, targets))
 
 
 @torch.no_grad()

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from accord.encoders import GCN, MLP
 from accord.errors import InputError, OptionError
+from accord.evaluation import LEVELS
 from accord.learning import PartOptions
 from accord.learning.training import Trainer
 from accord.methods import METHODS, Shape
@@ -106,6 +107,14 @@ def test_other_methods_are_searched_whole(method):
     found = search(made_problem(method), SPACE, replace(BUDGET, trials=2, max_epochs=3))
     assert isinstance(found.recipe, METHODS[method].recipe_type)
     assert {row["part"] for row in trial_rows(found.trials)} == {"node" if method in ("gnn", "smooth") else "whole"}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_level_can_be_searched_by(level):
+    found = search(replace(made_problem(), level=level), SPACE, replace(BUDGET, trials=2, max_epochs=3))
+    scores = [own.score for own in found.trials if own.part != "edge"]
+    assert scores and None not in scores
+    assert all(score < 0 if level == "likelihood" else 0 <= score <= 1 for score in scores)
 
 
 def test_a_rate_that_learns_nothing_loses():

@@ -199,7 +199,7 @@ def tune(
     trials: Annotated[int, typer.Option(help="How many settings to try.")] = 30,
     minutes: Annotated[
         float | None,
-        typer.Option(help="Time for the search and the winner's training; the first limit reached counts."),
+        typer.Option(help="Time for default model, search and the winner's training; the first limit reached counts."),
     ] = None,
     method: Annotated[str, typer.Option(help="As for `accord fit`.")] = "spn",
     encoder: Annotated[
@@ -214,7 +214,7 @@ def tune(
         typer.Option(help="raw, row-normalised or standardised; auto tries them all, except on a benchmark."),
     ] = "auto",
     max_epochs: Annotated[
-        int | None, typer.Option(help="Epochs of a whole training.", show_default="300 updates, at least 30 epochs")
+        int | None, typer.Option(help="Epochs of a whole training.", show_default="900 updates, at least 30 epochs")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the search, the winner and held-out graphs.")] = 0,
     seeds: Annotated[int, typer.Option(help="How many seeds each trial is averaged over.")] = 1,

@@ -48,15 +48,12 @@ def _exceptions(records: Sequence[Record], model: str) -> list[str]:
         if best is not None and mine is not None and mine < known[best]:
             cells = (_cell(records, task, *which, "node_accuracy") for which in ((model, JOINT), (best, best)))
             text.append(f"- Nodes on {task}: {next(cells)}, {TITLES[best]} {next(cells)}.")
-    pairs = [(task, *(_mean(own, task, model, part, "ece") or 0.0 for part in (JOINT, NODE))) for task in _tasks(own)]
-    for task in (task for task, joint, alone in pairs if joint > alone):
-        differences = [100 * (r.scores[JOINT]["ece"] - r.scores[NODE]["ece"]) for r in own if r.task == task]
-        cells = (_cell(own, task, model, part, "ece") for part in (JOINT, NODE))
-        text.append(
-            "- Calibration error on {}: {}, its GNN {}; difference, seed by seed, {}.".format(
-                task, next(cells), next(cells), _spread(differences, "+.1f")
-            )
-        )
+    for task in _tasks(own):
+        joint, alone = (_values(own, task, model, part, "ece") for part in (JOINT, NODE))
+        if joint and alone and mean(joint) > mean(alone):
+            ours, gnn = _spread(joint), _spread(alone)
+            gap = _spread([a - b for a, b in zip(joint, alone, strict=True)], "+.1f")
+            text.append(f"- Calibration error on {task}: {ours}, its GNN {gnn}; difference, seed by seed, {gap}.")
     graphs = [
         (_mean(own, t, model, JOINT, "graph_accuracy") or 0.0) - (_mean(own, t, model, NODE, "graph_accuracy") or 0.0)
         for t in _tasks(own)

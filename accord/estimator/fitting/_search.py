@@ -77,7 +77,9 @@ def fit_searched(
     finals = FinalFits(model, train, validation, follow)
     found = search_settings(model, train, validation, folder, final=finals)
     own, run = finals.better(found)
-    vars(model).update({name: value for name, value in vars(own).items() if name.endswith("_")})
+    for name, value in vars(own).items():
+        if name.endswith("_"):
+            setattr(model, name, value)
     model.search_results_ = trial_rows(found.trials)
     return replace(run, folder=folder, report=follow)
 

@@ -63,7 +63,7 @@ class Finals:
     """
 
     def __init__(
-        self, fit: FitFinal, store: TrialStore, first: Settings, report: Callable[[TrialResult], None] | None
+        self, fit: FitFinal, store: TrialStore, first: Settings, report: Callable[[TrialResult], object] | None
     ) -> None:
         self.fit, self.store, self.first, self.report = fit, store, first, report
         self.found: dict[int, TrialResult] = {}

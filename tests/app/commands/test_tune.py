@@ -122,8 +122,8 @@ def test_a_search_alone_writes_the_recipe_and_no_model(data_folder, tmp_path):
 
 
 def test_the_run_is_the_default_s_where_the_search_finds_nothing_better(data_folder, tmp_path, monkeypatch):
-    """A winner that has been trained for one epoch loses; the run is then that of `accord fit`, not trained again."""
-    monkeypatch.setattr(_Search, "winner_training", lambda self, winner, training: replace(training, max_epochs=1))
+    """A winner that there is no time to train loses; the run is then that of `accord fit`."""
+    monkeypatch.setattr(_Search, "winner_training", lambda self, winner, training: replace(training, max_epochs=0))
     few = ["--trials", "2", "--max-epochs", "30", *QUICK[4:]]
     result = call("tune", data_folder, "--run", tmp_path / "tuned", *few)
     assert result.exit_code == 0 and "the default model is kept" in result.output

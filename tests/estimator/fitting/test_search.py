@@ -40,18 +40,18 @@ def test_the_winner_is_trained(found):
 
 @pytest.mark.parametrize("given", [{"method": "gnn"}, {}, {"ensemble": 2}], ids=str)
 def test_a_search_never_ends_with_a_worse_model_than_the_default(given, monkeypatch):
-    """A winner that has been trained for one epoch only loses on validation data."""
+    """A winner that there is no time to train loses on validation data."""
 
-    def hardly(self, winner, training):
-        return replace(training, max_epochs=1)
+    def no_time(self, winner, training):
+        return replace(training, max_epochs=0)
 
-    monkeypatch.setattr(_Search, "winner_training", hardly)
+    monkeypatch.setattr(_Search, "winner_training", no_time)
     given = {"max_epochs": 40, "accelerator": "cpu", **given}
     train, validation = made_trees(30, seed=0), made_trees(20, seed=1)
     default = NodeClassifier(**given).fit(train, validation)
     tuned = NodeClassifier(search=2, **given).fit(train, validation)
     rows = {row["trial"]: row for row in tuned.search_results_ if row["part"] == "final"}
-    assert rows["winner"]["recipe"]["training"]["max_epochs"] == 1
+    assert rows["winner"]["recipe"]["training"]["max_epochs"] == 0
     assert (rows["winner"]["score"], -rows["winner"]["loss"]) < (rows["default"]["score"], -rows["default"]["loss"])
     assert rows["default"]["score"] == pytest.approx(default.score(validation))
     assert tuned.recipe_ == default.recipe_ and tuned.get_params()["search"] == 2
@@ -60,7 +60,7 @@ def test_a_search_never_ends_with_a_worse_model_than_the_default(given, monkeypa
 
 
 def test_a_default_that_was_kept_is_found_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(_Search, "winner_training", lambda self, winner, training: replace(training, max_epochs=1))
+    monkeypatch.setattr(_Search, "winner_training", lambda self, winner, training: replace(training, max_epochs=0))
     given = {"search": 2, "refit": True, "max_epochs": 20, "encoder": "mlp", "method": "gnn", "accelerator": "cpu"}
     first, again = (NodeClassifier(**given).fit(TRAIN, VALIDATION, folder=tmp_path) for _ in range(2))
     assert first.search_results_ == again.search_results_ and first.search_results_[0]["trial"] == "default"

@@ -13,6 +13,7 @@ from accord.datasets import read_folder, read_graphs, write_graph
 from accord.errors import InputError
 from accord.learning.training import Trainer
 from accord.tuning import read_recipe
+from accord.tuning.trials._finals import Finals
 from accord.tuning.trials._search import _Search
 
 QUICK = ["--trials", "4", "--max-epochs", "6", "--encoder", "mlp", "--features", "raw", "--accelerator", "cpu"]
@@ -43,8 +44,11 @@ def test_a_search_writes_table_plot_recipe_and_a_run(tuned, data_folder):
     assert call("predict", run, graph).exit_code == 0
 
 
-def test_the_recipe_file_gives_the_same_model_everywhere(tuned, data_folder, tmp_path):
-    run, _ = tuned
+@pytest.mark.parametrize("default", [False, True], ids=["winner", "default"])
+def test_the_recipe_file_gives_the_same_model_everywhere(default, data_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(Finals, "default_wins", default)
+    run = tmp_path / "tuned"
+    assert call("tune", data_folder, "--run", run, *QUICK).exit_code == 0
     file = run / "search" / "recipe.json"
     result = call("fit", data_folder, "--run", tmp_path / "fit", "--recipe", file, "--accelerator", "cpu")
     assert result.exit_code == 0, result.output
@@ -55,8 +59,9 @@ def test_the_recipe_file_gives_the_same_model_everywhere(tuned, data_folder, tmp
         assert model.recipe_.encoder == recipe.encoder and model.recipe_.edge == recipe.edge
         for graph in data.test:
             torch.testing.assert_close(model.predict_proba(graph), direct.predict_proba(graph), rtol=1e-4, atol=1e-5)
-    config = json.loads((tmp_path / "fit" / "config.json").read_text())
-    assert config == json.loads((run / "config.json").read_text())
+    configs = [json.loads((place / "config.json").read_text()) for place in (tmp_path / "fit", run)]
+    assert configs[0]["recipe"] == configs[1]["recipe"]
+    assert default or configs[0] == configs[1], "the default model's run has the settings of accord fit"
 
 
 def test_the_same_command_again_repeats_nothing(tuned, data_folder):

@@ -92,7 +92,7 @@ def pool(records: Iterable[Record], num_labels: int) -> tuple[Metrics, bool] | N
     """The metrics of all labels together: larger blocks first, each label once; None if labels are missing."""
     ranked = sorted(records, key=lambda r: (r.shortened, -r.epochs, r.recipe == IMPORTED, -_width(r)))
     if num_labels == 1:
-        return ranked[0].metrics, ranked[0].shortened
+        return _join([ranked[0].metrics]), ranked[0].shortened
     # Where the best blocks overlap so that labels are left over, the widest blocks come first.
     orders = (ranked, sorted(ranked, key=lambda r: -_width(r)))
     for shortened, order in product((False, True), orders):

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -102,9 +101,8 @@ def _cases(results: Results) -> list[Picture]:
 
 def _f1(results: Results, cell: Cell, way: str = "spn") -> float | None:
     """Micro-F1 of the first label, mean over seeds."""
-    found = [metrics[way] for metrics, _ in results.metrics(cell).values() if way in metrics]
-    scores = [2 * one["hits"] / (one["marked"] + one["true"]) for one in found if one["marked"] + one["true"]]
-    return mean(scores) if scores else None
+    found = results.summary(Source(cell, way, "f1"))
+    return None if found is None else found.mean
 
 
 def _heads(results: Results) -> list[Picture]:

@@ -57,8 +57,8 @@ MARKS = (
 )
 RULE = (
     "A claim is a set of comparisons over the same seeds. It holds if every measured comparison goes the claimed way, "
-    "and holds in part if at least half do. Significant: paired t-test, p < 0.05 after Holm's correction over the "
-    "claim's comparisons."
+    "and holds in part if at least half do; so far, if fewer than half of the possible comparisons are measured. "
+    "Significantly: paired t-test, p < 0.05 after Holm's correction over the claim's comparisons."
 )
 ABLATION = (
     "Networks are trained once; then their field is made and solved in every way. Accuracy of test graphs in percent, "

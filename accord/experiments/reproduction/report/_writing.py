@@ -11,7 +11,8 @@ from accord.experiments._paper import RESULT_TABLES, paper_numbers
 from accord.experiments._results import markdown_table
 from accord.experiments.reproduction._plan import Asked, all_targets, current_records, missing_tasks, task_seconds, tier
 from accord.experiments.reproduction._results import Results
-from accord.experiments.reproduction.report._claims import CLAIMS, UNKNOWN, judge
+from accord.experiments.reproduction.report._claims import UNKNOWN, judge
+from accord.experiments.reproduction.report._comparisons import CLAIMS
 from accord.experiments.reproduction.report._figures import Picture, pictures
 from accord.experiments.reproduction.report._summaries import (
     ablation_rows,
@@ -120,8 +121,8 @@ def _claims(results: Results) -> Part:
         for preset, verdict in known or [("", verdicts[0][1])]:
             first = preset == (known[0][0] if known else "")
             start = [claim.text, claim.where] if first else ["", ""]
-            rows.append([*start, PRESETS.get(preset, ""), verdict.verdict, verdict.evidence])
-    head = ["claim", "where", "with", "verdict", "evidence, in points"]
+            rows.append([*start, PRESETS.get(preset, ""), verdict.verdict, verdict.measured, verdict.evidence])
+    head = ["claim", "where", "with", "verdict", "measured", "evidence, in points"]
     return Part("claims", "The paper's claims", (RULE,), ((head, rows, (), True),))
 
 

@@ -129,6 +129,8 @@ def reproduce_paper(out: Path, wanted: Wanted, messages: Console, engine: Engine
     progress = run_missing(folder, asked, budget, wanted.accelerator, _announcing(messages), engine)
     if progress.absent:
         messages.print(f"not found, left out: {', '.join(progress.absent)}")
+    for text in progress.failed:
+        messages.print(f"failed, left out: {text}", markup=False)
     with locked(folder):
         summary = write_report(folder, Results(*store.read()), wanted.document)
     left = f"{progress.finished} tasks computed, {progress.left} left. Report: {folder / 'report.html'}"

@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
@@ -38,13 +39,15 @@ class Progress:
 
     Attributes:
         finished: tasks that were computed and stored.
-        left: tasks that are still missing.
+        left: tasks that are still missing, for whatever reason.
         absent: names of data sets whose files were not found.
+        failed: tasks that ended with an error, with the error.
     """
 
     finished: int
     left: int
     absent: tuple[str, ...]
+    failed: tuple[str, ...] = ()
 
 
 def parse_budget(text: str) -> float:
@@ -98,6 +101,7 @@ def run_missing(
     end, engine = time.monotonic() + budget, engine or LocalEngine()
     device, store = device_kind(accelerator, engine.has_gpus), Store(folder / STORE)
     absent: list[str] = []
+    failed: list[str] = []
     finished = later = 0
     with locked(folder):
         records, contexts = store.read()
@@ -106,6 +110,7 @@ def run_missing(
         todo = [task for task in todo if task not in alone]
 
         def waiting() -> Iterator[Begun]:
+            nonlocal later
             while todo:
                 here = [
                     r for r in records if r.context in contexts and _is_here(contexts[r.context].provenance, device)
@@ -115,7 +120,9 @@ def run_missing(
                 if task is None:
                     return
                 todo.remove(task)
-                if task.cell.data not in absent:
+                if task.cell.data in absent:
+                    later += 1
+                else:
                     announce(task_name(task), None)
                     # On a GPU tasks are short, and checkpoints of large networks take longer to write than they save.
                     kept = _checkpoints(folder, task) if device == "cpu" else None
@@ -129,6 +136,11 @@ def run_missing(
                 todo.append(begun.task)
             elif outcome is Ended.ABSENT:
                 absent += [begun.task.cell.data] if begun.task.cell.data not in absent else []
+                later += 1
+            elif isinstance(outcome, Failure):
+                failed.append(f"{task_name(begun.task)}: {outcome.error}")
+                announce(f"{task_name(begun.task)}: {outcome.trace}", None)
+                later += 1
             elif isinstance(outcome, Ended):
                 announce(f"{task_name(begun.task)}: {outcome.value}; left for another run", None)
                 later += 1
@@ -139,7 +151,7 @@ def run_missing(
                 finished += 1
                 if begun.folder is not None:  # only now: what is not stored must not lose its checkpoint
                     shutil.rmtree(begun.folder, ignore_errors=True)
-    return Progress(finished, len(todo) + later + len(alone), tuple(absent))
+    return Progress(finished, len(todo) + later + len(alone), tuple(absent), tuple(failed))
 
 
 class Ended(Enum):
@@ -151,8 +163,16 @@ class Ended(Enum):
     NO_MEMORY = "other tasks took the memory"
 
 
-def attempt(begun: Begun, report: Report) -> Outcome | Ended:
-    """Compute a task, in any process; expected reasons for not ending it are returned."""
+@dataclass(frozen=True)
+class Failure:
+    """An error that nobody expected: it must not end a run of hours, nor go unseen."""
+
+    error: str
+    trace: str
+
+
+def attempt(begun: Begun, report: Report) -> Outcome | Ended | Failure:
+    """Compute a task, in any process; the reason for not ending it is returned."""
     end, job = time.monotonic() + begun.until - time.time(), task_name(begun.task)
     place = Place(begun.accelerator, begun.folder, partial(_follow, job, end, report), partial(_check, end))
     try:
@@ -163,9 +183,10 @@ def attempt(begun: Begun, report: Report) -> Outcome | Ended:
         return Ended.ABSENT
     except Unsteady:
         return Ended.UNSTEADY
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
+    except Exception as error:
+        if not isinstance(error, RuntimeError | MemoryError) or not is_out_of_memory(error):
+            told = " ".join(f"{type(error).__name__}: {error}".split())
+            return Failure(told, "".join(traceback.format_exception(error)))
     # Only here, where the error no longer refers to the networks.
     release_memory(torch.device(device_kind(begun.accelerator, torch.cuda.is_available())))
     return Ended.NO_MEMORY

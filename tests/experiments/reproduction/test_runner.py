@@ -108,9 +108,25 @@ def test_data_that_are_not_there_are_named_and_the_rest_is_run(tmp_path, monkeyp
     monkeypatch.setenv("ACCORD_DATA", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(_training, "benchmark", lambda name, features: load_benchmark(name, features=features))
-    asked = Asked([Cell("training", "citation-domains", "spn", "gcn", "authors")], (1,), 1)
-    progress = run_missing(tmp_path / "out", asked, 600, "cpu")
-    assert (progress.finished, progress.absent) == (0, ("citation-domains",))
+    cells = [Cell("training", "citation-domains", "spn", encoder, "authors") for encoder in ("gcn", "sage")]
+    progress = run_missing(tmp_path / "out", Asked(cells, (1,), 1), 600, "cpu")
+    assert (progress.finished, progress.left, progress.absent) == (0, 2, ("citation-domains",))
+
+
+def test_an_error_in_one_task_does_not_end_the_run(tmp_path, monkeypatch):
+    def breaks(task, place):
+        if task.cell.encoder == "gcn":
+            raise ValueError("made to fail")
+        return compute(task, place)
+
+    monkeypatch.setattr(_runner, "compute", breaks)
+    told = []
+    asked = Asked([CELL, replace(CELL, encoder="sage")], (1,), 1)
+    progress = run_missing(tmp_path, asked, 600, "cpu", lambda job, row: told.append(job))
+    assert (progress.finished, progress.left) == (1, 1)
+    assert progress.failed == (f"{CELL.key} seed 1: ValueError: made to fail",)
+    assert any("Traceback" in job and "in breaks" in job for job in told)
+    assert {record.cell.encoder for record in Store(tmp_path / "records.jsonl").read()[0]} == {"sage"}
 
 
 def test_times_that_cannot_be_told_apart_are_left_for_another_run(tmp_path, monkeypatch):
@@ -152,8 +168,9 @@ def test_a_task_that_finds_no_memory_is_left_for_another_run(tmp_path, monkeypat
     asked = Asked([CELL, replace(CELL, experiment="overlap", method="-", encoder="-", preset="-")], (1,), 2)
     progress = run_missing(tmp_path, asked, 600, "cpu", lambda job, row: told.append(job))
     assert (progress.finished, progress.left) == (0, 2) and any("other tasks took the memory" in job for job in told)
+    assert not progress.failed
     monkeypatch.setattr(_runner, "compute", compute)
     assert run_missing(tmp_path, asked, 600, "cpu").finished == 2
     monkeypatch.setattr(_runner, "compute", lambda task, place: [][1])
-    with pytest.raises(IndexError):  # a defect is not taken for it
-        run_missing(tmp_path / "other", asked, 600, "cpu")
+    progress = run_missing(tmp_path / "other", asked, 600, "cpu")  # a defect is not taken for it
+    assert len(progress.failed) == 2 and all("IndexError" in text for text in progress.failed)

@@ -9,6 +9,7 @@ from accord._files import write_bytes, write_text
 from accord.drawing import DARK, LIGHT, page
 from accord.experiments._paper import RESULT_TABLES, paper_numbers
 from accord.experiments._results import markdown_table
+from accord.experiments.reproduction._cells import TRAINING
 from accord.experiments.reproduction._plan import Asked, all_targets, current_records, missing_tasks, task_seconds, tier
 from accord.experiments.reproduction._results import Results
 from accord.experiments.reproduction.report._claims import UNKNOWN, judge
@@ -123,7 +124,21 @@ def _claims(results: Results) -> Part:
             start = [claim.text, claim.where] if first else ["", ""]
             rows.append([*start, PRESETS.get(preset, ""), verdict.verdict, verdict.measured, verdict.evidence])
     head = ["claim", "where", "with", "verdict", "measured", "evidence, in points"]
-    return Part("claims", "The paper's claims", (RULE,), ((head, rows, (), True),))
+    return Part("claims", "The paper's claims", (RULE, *_letter(results)), ((head, rows, (), True),))
+
+
+def _letter(results: Results) -> tuple[str, ...]:
+    """What verdicts with preset paper rest on: the paper has no SPN with GCN or GraphSAGE on the citation sets."""
+    cells = {
+        cell for cell in results.by_cell if (cell.experiment, cell.preset, cell.variant) == (TRAINING, "paper", "")
+    }
+    if not cells:
+        return ()
+    encoders = sorted({cell.encoder for cell in cells})
+    known = {number.encoder for number in paper_numbers() if (number.table, number.method) == (2, "spn")}
+    absent = [encoder for encoder in encoders if encoder not in known]
+    note = f" (the paper's Table 2 has none with {', '.join(absent)})" if absent else ""
+    return (f"Verdicts with preset paper rest on SPNs with {', '.join(encoders)}{note}.",)
 
 
 def _missing_figures(found: Sequence[Picture]) -> str:

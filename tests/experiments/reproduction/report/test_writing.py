@@ -93,6 +93,13 @@ def test_a_report_without_records_says_what_is_missing(tmp_path):
     assert "0 of them have a result" in text and "not measured" in text and "hours of one H200" in text
 
 
+def test_the_report_says_what_verdicts_with_the_papers_letter_rest_on():
+    cell = Cell("training", "cora*", "spn", "gcn", "paper")
+    found = Results([record(cell, metrics={"gnn": {"graph": 0.5}, "spn": {"graph": 0.1}})], {CONTEXT.code: CONTEXT})
+    (claims,) = (part for part in report_parts(found) if part.anchor == "claims")
+    assert "preset paper rest on SPNs with gcn (the paper's Table 2 has none with gcn)." in claims.texts[-1]
+
+
 def test_the_committed_report_is_written_from_the_committed_store():
     """Every number of the document; `accord reproduce all --budget 0s --document docs/REPRODUCTION.md` writes it."""
     parts = report_parts(Results(*Store(STORE).read()))

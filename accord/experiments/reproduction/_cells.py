@@ -128,6 +128,11 @@ def figure_cells(figure: int, preset: str) -> tuple[Cell, ...]:
     return ablation_cells(preset, (*CITATION_SETS[:1], DBLP_STAND_IN), ("gat",)) if figure == 5 else ()
 
 
+def is_in_figure_5(cell: Cell) -> bool:
+    """Whether Figure 5 is drawn from the ablation of this training."""
+    return cell.preset == PRESET_ORDER[0] and cell in figure_cells(5, PRESET_ORDER[0])
+
+
 PARTS = ("node", "edge")  # whose heads are varied in Figure 4, the other's are fixed
 ABLATED_ENCODERS = ("gcn", "sage", "gat", "unet", "gcnii")
 

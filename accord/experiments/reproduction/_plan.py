@@ -17,6 +17,7 @@ from accord.experiments.reproduction._cells import (
     TRAINING,
     Block,
     Cell,
+    is_in_figure_5,
     targets,
 )
 from accord.experiments.reproduction._recipes import cell_recipe
@@ -67,10 +68,12 @@ def missing_tasks(asked: Asked, records: Iterable[Record], device: str) -> list[
             seeds = (JUDGED, *TESTED)
         for block in blocks(cell):
             fits = (block, (0, cell.num_labels))  # a record of all labels stands for every block
+            # Figure 5 is drawn from the ablation, so a training that was stored without it is run again.
+            keys = [cell.key] + ([replace(cell, experiment=ABLATION).key] if is_in_figure_5(cell) else [])
             todo = [
                 seed
                 for seed in seeds
-                if not any(_is_done(stored.get((cell.key, seed, one), ()), wanted) for one in fits)
+                if not all(any(_is_done(stored.get((key, seed, one), ()), wanted) for one in fits) for key in keys)
             ]
             for wave, group in enumerate(_groups(todo, seeds_together(cell, device))):
                 first = seeds.index(group[0])

@@ -11,6 +11,7 @@ from accord.experiments.reproduction._plan import blocks, cell_code, current_rec
 from accord.experiments.reproduction._recipes import cell_recipe
 from accord.experiments.reproduction._records import plain_recipe
 from accord.experiments.reproduction._search import drawn_recipe
+from accord.experiments.reproduction._training import is_ablated
 
 GCN = Cell("training", "cora*", "spn", "gcn", "authors")
 PPI = Cell("training", "ppi-20", "spn", "gat", "authors")
@@ -115,3 +116,13 @@ def test_every_seed_is_planned_once(device):
     cells = all_targets()["table-2"]
     planned = [(t.cell, seed, t.block) for t in missing_tasks(Asked(cells), [], device) for seed in t.seeds]
     assert len(planned) == len(set(planned)) == sum(len(cell.seeds) for cell in cells)
+
+
+def test_a_training_of_figure_5_without_its_ablation_is_run_again():
+    cell = Cell("training", "citation-domains", "spn", "gat", "authors")
+    whole, drawn = done(cell, 1), done(replace(cell, experiment="ablation"), 1, recipe=cell_code(cell))
+    assert [task.seeds for task in missing_tasks(Asked([cell], (1,)), [whole], "cuda")] == [(1,)]
+    assert missing_tasks(Asked([cell], (1,)), [whole, drawn], "cuda") == []
+    other = replace(cell, encoder="gcn")
+    assert missing_tasks(Asked([other], (1,)), [done(other, 1)], "cuda") == []
+    assert is_ablated(cell, Task(cell, (1,), None)) and not is_ablated(other, Task(other, (1,), None))

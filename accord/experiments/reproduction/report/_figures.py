@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from accord.drawing import Theme, draw_case, themed, to_png
 from accord.evaluation import Case
 from accord.experiments._convergence import CURVE_COLOURS, CURVE_TITLES
-from accord.experiments._paper import CITATION_SETS
 from accord.experiments.reproduction._ablation import NORMALISERS, SHARPNESS
 from accord.experiments.reproduction._cells import (
     ABLATED_ENCODERS,
@@ -27,7 +26,7 @@ from accord.experiments.reproduction._cells import (
     Source,
 )
 from accord.experiments.reproduction._results import Results
-from accord.experiments.reproduction.report._summaries import NAMES, ablated, ablation_tables
+from accord.experiments.reproduction.report._summaries import NAMES, ablated, ablated_measure, ablation_tables
 
 LINES = ("#e5322d", "#2f7fd3", "#4e9ad9", "#59a14f", "#8a8f98", "#d98e2b")  # by normaliser
 PART_TITLES = {"gnn": "node network", "edge": "edge network", "spn": "SPN"}
@@ -149,7 +148,7 @@ def _draw_heads(
 
 
 def _sharpness(results: Results) -> list[Picture]:
-    """Figure 5 and the ablation: accuracy of test graphs by sharpness, for every normaliser."""
+    """Figure 5 and the ablation: accuracy by sharpness, for every normaliser."""
     drawn = []
     for preset in ("authors", "paper", "accord"):
         for encoder in ABLATED_ENCODERS:
@@ -159,7 +158,7 @@ def _sharpness(results: Results) -> list[Picture]:
                 known = {data: pair for data, pair in known.items() if pair[1]}
                 if known:
                     name = f"figure-5-{preset}-{encoder}{variant.replace('width ', '-')}"
-                    text = f"Figure 5 and ablation: graph accuracy by sharpness, {encoder} {variant}".rstrip()
+                    text = f"Figure 5 and ablation: accuracy by sharpness, {encoder} {variant}".rstrip()
                     draw = partial(_draw_sharpness, results, known)
                     drawn.append(Picture(name, f"{text}, preset {preset}", draw))
     return drawn
@@ -168,21 +167,20 @@ def _sharpness(results: Results) -> list[Picture]:
 def _draw_sharpness(results: Results, known: Mapping[str, tuple[Cell, list[Any]]], theme: Theme) -> bytes:
     with themed(theme):
         figure = Figure(figsize=(8.2, 3.1), layout="constrained")
-        panels = figure.subplots(1, len(CITATION_SETS), sharey=False)
-        for axes, data in zip(panels, CITATION_SETS, strict=True):
-            axes.set(title=data, xscale="log", xlabel="sharpness")
-            if data not in known:
-                continue
-            cell, tables = known[data]
+        panels = figure.subplots(1, len(known), squeeze=False)[0]
+        for axes, (data, (cell, tables)) in zip(panels, known.items(), strict=True):
+            measure = ablated_measure(cell)
+            kind = measure.removeprefix("test ")
+            axes.set(title=f"{data}, {kind}s", xscale="log", xlabel="sharpness")
             for normaliser, colour in zip(NORMALISERS, LINES, strict=True):
-                values = [table[f"{normaliser} max"]["test graph"] for table in tables]
+                values = [table[f"{normaliser} max"][measure] for table in tables]
                 title = NAMES.get(normaliser, f"own sums^{normaliser.partition('^')[2]}")
                 axes.plot(SHARPNESS, 100 * np.mean(values, 0), ".-", color=colour, label=title, linewidth=1.4)
             training = Cell(TRAINING, data, "spn", cell.encoder, cell.preset, cell.variant)
-            gnn = results.summary(Source(training, "gnn", "graph"))
+            gnn = results.summary(Source(training, "gnn", kind))
             if gnn is not None:
                 axes.axhline(100 * gnn.mean, color=theme.ink, linestyle="--", linewidth=1, label="GNN alone")
-        panels[0].set_ylabel("graph accuracy, %")
+        panels[0].set_ylabel("accuracy, %")
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
         return to_png(figure)

@@ -11,7 +11,7 @@ from accord.experiments.reproduction._cells import Source
 from accord.experiments.reproduction._plan import cell_code
 from accord.experiments.reproduction._search import DRAWS
 from accord.experiments.reproduction.report import closeness, filled, markdown_report, report_parts, table_lines
-from accord.experiments.reproduction.report._summaries import search_rows
+from accord.experiments.reproduction.report._summaries import ablation_rows, search_rows
 
 ROOT = Path(__file__).parents[4]
 STORE = ROOT / "results" / "reproduction" / "records.jsonl"
@@ -85,6 +85,19 @@ def test_the_page_stands_alone_and_has_every_part(results, tmp_path):
     linked = re.findall(r"\]\(([^)]+\.png)\)", document.read_text())
     assert len(linked) == page.count("<img")
     assert all((document.parent / path).is_file() for path in linked)
+
+
+def test_the_ablation_counts_nodes_where_there_is_one_test_graph():
+    cell = Cell("training", "citation-domains", "spn", "gat", "authors")
+    row = {f"{part} {what}": [0.1] * len(SHARPNESS) for part in ("val", "test") for what in ("graph", "node")}
+    row |= {"test node": [0.7] * len(SHARPNESS), "exact": [1.0, 0.1, 0.1, 0.1, 0.6]}
+    table = {f"{name} {semiring}": row for name in NORMALISERS for semiring in SEMIRINGS}
+    ablation = record(Cell("ablation", cell.data, "spn", "gat", "authors"), recipe=cell_code(cell), details=table)
+    found = Results([record(cell, metrics={"gnn": {"graph": 0.0, "node": 0.5}}), ablation], {CONTEXT.code: CONTEXT})
+    (cells,) = ablation_rows(found)[1]
+    assert cells[1:8] == ["citation-domains", "gat", "1", "50.0", "70.0", "70.0", "60.0"]
+    (drawn,) = [picture for part in report_parts(found) for picture in part.pictures]
+    assert drawn.name == "figure-5-authors-gat"
 
 
 def test_a_report_without_records_says_what_is_missing(tmp_path):

@@ -191,9 +191,13 @@ def main() -> None:
         if not path.is_file() and time.monotonic() - start <= args.seconds:
             write_json(path, {"benchmark": benchmark, "encoder": encoder, "seeds": measure_cell(benchmark, encoder)})
             print(path.stem, flush=True)
-    records = [json.loads(path.read_text()) for path in args.out.glob("*.json")]
-    records.sort(key=lambda own: (BENCHMARKS.index(own["benchmark"]), ENCODERS.index(own["encoder"])))
-    write_text(args.out / "README.md", page(records, Results(*Store(STORE).read())))
+    write_text(args.out / "README.md", page(stored(args.out), Results(*Store(STORE).read())))
+
+
+def stored(folder: Path) -> list[dict]:
+    """All records, by data set and encoder."""
+    records = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    return sorted(records, key=lambda own: (BENCHMARKS.index(own["benchmark"]), ENCODERS.index(own["encoder"])))
 
 
 if __name__ == "__main__":

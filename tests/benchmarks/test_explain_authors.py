@@ -201,3 +201,20 @@ def test_a_record_of_few_seeds_is_added_to(code, tmp_path, monkeypatch):
         )
         code.study.main()
     assert [cell[2] for cell in asked] == [1, 2] and "cells are off" in (tmp_path / "README.md").read_text()
+
+
+def test_the_committed_page_is_written_from_the_records_and_the_store(code, monkeypatch):
+    """Apart from its first lines, which have the date and the machine."""
+    monkeypatch.chdir(FOLDER.parent)
+    folder = FOLDER.parent / "results" / "authors_fields"
+    fresh = code.verdicts.page(code.study.stored(folder), code.study.STORE)
+    told = (folder / "README.md").read_text()
+    assert told.split("\n\n", 2)[2] == fresh.split("\n\n", 2)[2]
+
+
+def test_earlier_records_of_gcn_and_sage_count_seed_by_seed(code, monkeypatch):
+    monkeypatch.chdir(FOLDER.parent)
+    cells = code.verdicts.cells_of(code.study.earlier(code.study.EARLIER))
+    sage = cells["gnn", "sage", "pubmed*", "graph"].ways
+    assert set(sage) == {"as published", "kept by nodes", "scaled outputs", "scaled outputs, kept by nodes"}
+    assert set(sage["as published"]) == {1, 2, 3} and ("gnn", "gcnii", "cora*", "graph") not in cells

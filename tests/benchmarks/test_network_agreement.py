@@ -85,3 +85,10 @@ def test_what_pages_say_about_eq5_is_what_the_store_holds(script, monkeypatch):
             assert scores[-1] >= float(gnn) - 1.0
         if encoder == "gat":
             assert max(scores) < float(gnn) - 5.0
+
+
+def test_the_committed_page_is_written_from_its_records_and_the_store(script, monkeypatch):
+    monkeypatch.chdir(SCRIPT.parents[1])
+    folder = SCRIPT.parents[1] / "results" / "agreement"
+    fresh = script.page(script.stored(folder), Results(*Store(script.STORE).read()))
+    assert (folder / "README.md").read_text().split("\n\n", 2)[2] == fresh.split("\n\n", 2)[2]

@@ -43,8 +43,10 @@ Preset `authors`, test graphs, percent of nodes that have an edge, mean ± stand
 An edge network alone labels a node by the product of its tables' sums on the node's edges. *GNN wrong*: of the nodes
 that the node network has wrong, the share that the edge network has right. *GNN right*: of the others, the share that
 the edge network has wrong. *Corrected*, *spoiled*: nodes of all whose label the SPN changes to the right one, and from
-it. *Distance*: total variation between the node network's marginals and the sums of the edge network's tables at the
-same node, averaged over both ends of all edges; Eq. 5 assumes 0.
+it. *One wrong*: of the graphs that the GNN has wrong, those with a single wrong node. *Won*, *lost*: graphs of all that
+become entirely right by joint labels, and that no longer are. *Distance*: total variation between the node network's
+marginals and the sums of the edge network's tables at the same node, averaged over both ends of all edges; Eq. 5
+assumes 0.
 
 """
 PUBMED = """
@@ -76,8 +78,8 @@ network's own marginals are a fixed point of propagation (Prop. 1).
 """
 
 
-def measure(node: Tensor, edge: Tensor, spn: Tensor, y: Tensor, edge_index: Tensor) -> dict[str, float]:
-    """The figures of one seed.
+def measure(node: Tensor, edge: Tensor, spn: Tensor, y: Tensor, edge_index: Tensor, graph: Tensor) -> dict[str, float]:
+    """The figures of one seed, in percent.
 
     Args:
         node: [nodes, states] scores of the node network.
@@ -85,6 +87,7 @@ def measure(node: Tensor, edge: Tensor, spn: Tensor, y: Tensor, edge_index: Tens
         spn: [nodes] joint labels.
         y: [nodes] true labels.
         edge_index: [2, edges].
+        graph: [nodes] the graph of each.
     """
     marginals = Pseudomarginals.from_logits(node, edge)
     sums, ends = torch.cat(marginals.own_sums), edge_index.flatten()
@@ -93,6 +96,7 @@ def measure(node: Tensor, edge: Tensor, spn: Tensor, y: Tensor, edge_index: Tens
     joined[ends] = True
     gnn, alone, joint = ((labels == y)[joined] for labels in (node.argmax(-1), product_of_sums.argmax(-1), spn))
     distance = (marginals.node[ends].exp() - sums.exp()).abs().sum(-1) / 2
+    before, after = (graph[labels != y].bincount(minlength=int(graph.max()) + 1) for labels in (node.argmax(-1), spn))
     shares = {
         "gnn": gnn,
         "edge": alone,
@@ -100,6 +104,9 @@ def measure(node: Tensor, edge: Tensor, spn: Tensor, y: Tensor, edge_index: Tens
         "harmed": ~alone[gnn],
         "corrected": joint & ~gnn,
         "spoiled": gnn & ~joint,
+        "one wrong": before[before > 0] == 1,
+        "won": (before > 0) & (after == 0),
+        "lost": (before == 0) & (after > 0),
     }
     return {name: 100 * float(own.float().mean()) for name, own in shares.items()} | {
         "distance": 100 * float(distance.mean())
@@ -116,14 +123,16 @@ def measure_cell(benchmark: str, encoder: str) -> list[dict[str, float]]:
     node, edge = model.logits(test)
     labels = model.labels_of(model.field_of(node, edge, test.topology))
     y = test.y.long().reshape(-1)
-    return [measure(*own, y, test.topology.edge_index) for own in zip(node, edge, labels, strict=True)]
+    return [
+        measure(*own, y, test.topology.edge_index, test.topology.graph) for own in zip(node, edge, labels, strict=True)
+    ]
 
 
 def page(records: Sequence[Mapping], results: Results) -> str:
     """Both tables with what they mean."""
     head = ["data", "encoder", "GNN", "edge network alone", "GNN wrong: edge network right"]
-    head += ["GNN right: edge network wrong", "corrected", "spoiled", "distance"]
-    names = ("gnn", "edge", "rescued", "harmed", "corrected", "spoiled", "distance")
+    head += ["GNN right: edge network wrong", "corrected", "spoiled", "one wrong", "won", "lost", "distance"]
+    names = ("gnn", "edge", "rescued", "harmed", "corrected", "spoiled", "one wrong", "won", "lost", "distance")
     rows = [
         [_escaped(own["benchmark"]), own["encoder"], *(_show([seed[name] for seed in own["seeds"]]) for name in names)]
         for own in records

@@ -62,7 +62,11 @@ def test_the_figures_by_hand(script):
     y, edge_index = torch.tensor([0, 1, 1, 0]), torch.tensor([[0, 1], [1, 2]])
     node = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 9.0]])  # node 1 is wrong, and 3, which has no edge
     edge = torch.tensor([[[0.0, 3.0], [0.0, 0.0]], [[0.0, 0.0], [3.0, 0.0]]])  # says 0-1, then 1-0
-    found = script.measure(node, edge, torch.tensor([0, 1, 0, 0]), y, edge_index)
+    graph = torch.tensor([0, 0, 0, 1])
+    found = script.measure(node, edge, torch.tensor([0, 1, 0, 0]), y, edge_index, graph)
+    assert (found["one wrong"], found["won"], found["lost"]) == (100.0, 50.0, 0.0)
+    worse = script.measure(node, edge, torch.tensor([0, 1, 1, 1]), torch.tensor([0, 0, 1, 1]), edge_index, graph)
+    assert (worse["won"], worse["lost"]) == (0.0, 50.0)
     third = pytest.approx(100 / 3)
     assert found["gnn"] == pytest.approx(200 / 3) and found["edge"] == pytest.approx(200 / 3)
     assert (found["rescued"], found["harmed"]) == (100.0, 50.0)

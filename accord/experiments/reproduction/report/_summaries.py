@@ -168,6 +168,15 @@ def _backbones(cell: Cell) -> str:
     return kinds[0] if kinds[0] == kinds[1] else f"{kinds[0]} / {kinds[1]}"
 
 
+def mixed_note(results: Results) -> str:
+    """SPNs of preset `accord` on the citation sets whose edge network is of another kind than the node network."""
+    cells = [Cell(TRAINING, data, "spn", encoder, "accord") for data in CITATION_SETS for encoder in ABLATED_ENCODERS]
+    mixed = [f"{cell.data} {_backbones(cell)}" for cell in cells if cell in results.by_cell and "/" in _backbones(cell)]
+    return (
+        f"Preset accord has edge networks of another kind (node / edge network): {', '.join(mixed)}." if mixed else ""
+    )
+
+
 def provenance_rows(results: Results) -> tuple[list[str], list[list[str]]]:
     """How many records come from which source and hardware."""
     found: Counter[tuple[str, str]] = Counter()

@@ -18,6 +18,7 @@ from accord.experiments.reproduction.report._figures import Picture, pictures
 from accord.experiments.reproduction.report._summaries import (
     ablation_rows,
     fair_rows,
+    mixed_note,
     overlap_rows,
     provenance_rows,
     search_rows,
@@ -76,9 +77,14 @@ def report_parts(results: Results) -> list[Part]:
         head, lines = table_lines(results, table)
         rows = [[line.title, *line.cells] for line in lines]
         kinds = [GIVEN if line.whose == GIVEN else "own" for line in lines]
-        notes = (NOTES[table],) if table in NOTES else ()
+        notes = [NOTES.get(table, ""), mixed_note(results) if table in (2, 12) else ""]
         parts.append(
-            Part(f"table-{table}", f"Table {table}. {TITLES[table]}", notes, ((["", *head], rows, kinds, False),))
+            Part(
+                f"table-{table}",
+                f"Table {table}. {TITLES[table]}",
+                tuple(note for note in notes if note),
+                ((["", *head], rows, kinds, False),),
+            )
         )
     figures = tuple(picture for picture in drawn if not picture.name.startswith("figure-5"))
     parts.append(Part("figures", "Figures 2 to 4", (_missing_figures(figures),), pictures=figures))

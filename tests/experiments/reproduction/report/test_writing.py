@@ -106,6 +106,15 @@ def test_a_report_without_records_says_what_is_missing(tmp_path):
     assert "0 of them have a result" in text and "not measured" in text and "hours of one H200" in text
 
 
+def test_tables_name_both_networks_where_they_differ():
+    cells = [Cell("training", "citeseer*", "spn", encoder, "accord") for encoder in ("gcn", "gcnii", "unet")]
+    mine = [record(cell, metrics={"spn": {"graph": 0.5, "node": 0.7}}) for cell in cells]
+    parts = {part.anchor: part for part in report_parts(Results(mine, {CONTEXT.code: CONTEXT}))}
+    told = parts["table-2"].texts[-1]
+    assert "citeseer* gcn / mlp, citeseer* gcnii / mlp." in told and "unet" not in told
+    assert parts["table-12"].texts == (told,) and told not in parts["table-1"].texts
+
+
 def test_the_report_says_what_verdicts_with_the_papers_letter_rest_on():
     cell = Cell("training", "cora*", "spn", "gcn", "paper")
     found = Results([record(cell, metrics={"gnn": {"graph": 0.5}, "spn": {"graph": 0.1}})], {CONTEXT.code: CONTEXT})

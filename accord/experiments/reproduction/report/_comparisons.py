@@ -87,9 +87,9 @@ def _best(preset: str) -> Iterator[Comparison]:
             best[number.data] = number
     for method in ("gnn", "crf", "gmnn"):
         for other in _main_rows(method):
-            pair = source_of(best[other.data], preset), source_of(other, preset)
-            if pair[0] is not None and pair[1] is not None:
-                yield Comparison(f"{_name(best[other.data])} over {other.row}", *pair)
+            spn, worse = source_of(best[other.data], preset), source_of(other, preset)
+            if spn is not None and worse is not None:
+                yield Comparison(f"{_name(best[other.data])} over {other.row}", spn, worse)
 
 
 def _spn_above_crf(preset: str) -> Iterator[Comparison]:

@@ -150,6 +150,7 @@ def page(records: Sequence[dict], store: Path) -> str:
 
 def _off(results: Results, cells: Mapping[Place, Cell]) -> str:
     rows, counts = [], dict.fromkeys((CAUSE, EXCLUDED, DIFFERS, OPEN), 0)
+    absent: dict[str, None] = {}
     for number, summary, distance in closeness(results):
         if abs(distance) <= FAR:
             continue
@@ -157,11 +158,14 @@ def _off(results: Results, cells: Mapping[Place, Cell]) -> str:
         cell = cells.get((number.method, number.encoder or "", number.data, number.measure), Cell())
         told = verdict(list(ours.values()), number, cell)
         counts[told.partition(":")[0]] += 1
+        if len(cell.published) < MIN_SEEDS:
+            absent[f"{number.row} {_escaped(number.data)}"] = None
         published = show(cell.published) if cell.published else ""
         rows.append([number.measure, number.row, _escaped(number.data), show(ours), _given(number), published, told])
     head = ["measure", "row", "data", "ours", "paper", "as published, rebuilt", "verdict"]
     told = ", ".join(f"{count} {name}" for name, count in counts.items())
-    return f"{len(rows)} cells are off: {told}.\n\n" + markdown_table(head, rows) + "\n"
+    missing = f"Not run with {MIN_SEEDS} seeds yet, so open: {', '.join(absent)}.\n\n" if absent else ""
+    return f"{len(rows)} cells are off: {told}.\n\n{missing}" + markdown_table(head, rows) + "\n"
 
 
 def _beside(cells: Mapping[Place, Cell]) -> str:

@@ -40,7 +40,8 @@ the same commit with the same seed, inside the time. *Tuned* is the one of the t
 
 ## Gain
 
-Tuned minus default on test graphs, in points, mean ± standard deviation over seeds.
+Tuned minus default on test graphs, in points, mean ± standard deviation over seeds. Commits are named as they were when
+this was run.
 
 {gains}
 """
@@ -113,7 +114,7 @@ def gains(records: list[dict]) -> list[list[str]]:
     for task in dict.fromkeys(own["task"] for own in sorted(records, key=lambda one: one["task"])):
         mine = [own for own in records if own["task"] == task]
         won = sum(own["kept"] == "winner" for own in mine)
-        row = [task, str(len(mine)), f"winner {won} times"]
+        row = [task, str(len(mine)), f"winner {won} of {len(mine)}"]
         for key in MEASURES:
             values = [100 * (own[own["kept"]]["test"][key] - own["default"]["test"][key]) for own in mine]
             row.append(f"{mean(values):+.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else ""))

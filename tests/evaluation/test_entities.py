@@ -1,10 +1,9 @@
 """Entities, against seqeval and by hand."""
 
-import importlib.util
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seqeval.metrics import f1_score, precision_score, recall_score
 
 from accord.evaluation import entities, entity_scores
 
@@ -40,13 +39,10 @@ def test_scores_by_hand():
     assert (nothing.precision, nothing.recall, nothing.f1) == (0.0, 0.0, 0.0)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("seqeval") is None, reason="seqeval is not installed")
 @settings(deadline=None)
 @pytest.mark.filterwarnings("ignore")
 @given(PAIRS)
 def test_scores_equal_seqeval(pairs):
-    from seqeval.metrics import f1_score, precision_score, recall_score
-
     found = [[one for one, _ in sentence] for sentence in pairs]
     truth = [[other for _, other in sentence] for sentence in pairs]
     scores = entity_scores(found, truth)

@@ -6,7 +6,7 @@ Representations have the layout [nodes, replicas, channels].
 from accord.encoders.replica._attention import attend_heads
 from accord.encoders.replica._initial import constant_weights, derive_seed, fan_in_weights, glorot_weights
 from accord.encoders.replica._inputs import Features, Hidden, Signal, agree_on_sparsity
-from accord.encoders.replica._linear import ReplicaLayerNorm, ReplicaLinear, replica_linear
+from accord.encoders.replica._linear import ReplicaLayerNorm, ReplicaLinear, replica_linear, replica_linear_onto
 from accord.encoders.replica._noise import Noise
 from accord.encoders.replica._operators import (
     Operator,
@@ -37,5 +37,6 @@ __all__ = [
     "glorot_weights",
     "mean_operator",
     "replica_linear",
+    "replica_linear_onto",
     "silence_beta_warning",
 ]

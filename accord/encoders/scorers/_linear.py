@@ -6,13 +6,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from accord.encoders.replica import Noise, ReplicaLinear, edge_ends, fan_in_weights, replica_linear
+from accord.encoders.replica import (
+    Noise,
+    ReplicaLinear,
+    edge_ends,
+    fan_in_weights,
+    replica_linear,
+    replica_linear_onto,
+)
 from accord.encoders.scorers._scorer import Scorer, ScorerSpec
 from accord.graphs import GraphBatch
 
 
 class LinearEdgeScorer(Scorer):
-    """A built linear scorer. The map is applied to nodes first; edges only add up its results."""
+    """A built linear scorer. The map is applied to nodes first, edges only add up its results; or to edges if fewer."""
 
     def __init__(
         self, spec: ScorerSpec, in_channels: int, num_states: int, seeds: Sequence[int], edge_attributes: int
@@ -25,6 +32,21 @@ class LinearEdgeScorer(Scorer):
         self.attribute = self.attribute_weights(seeds, outputs, fan)
         self.bias = fan_in_weights(seeds, "scorer.bias", (outputs,), fan)
         self.last = ReplicaLinear(spec.hidden, table, seeds, "scorer.last") if spec.hidden else None
+
+    def forward(self, h: Tensor, batch: GraphBatch, noise: Noise | None = None) -> Tensor:
+        """Score the edges.
+
+        In forests, such as sequences, there are fewer edges than nodes. The map is then applied to edges, at once for
+        both ends: tables of nodes, two for each, would be more work. A symmetric scorer needs only one for each.
+        """
+        if self.last is not None or self.symmetric or batch.num_edges > batch.num_nodes:
+            return super().forward(h, batch, noise)
+        source, target = edge_ends(self.drop(h, noise), batch)
+        rows = replica_linear_onto(replica_linear(source, self.source, self.bias), target, self.target)
+        attributes = self._attributes(batch)
+        if self.attribute is not None and attributes is not None:
+            rows = replica_linear_onto(rows, attributes, self.attribute)
+        return self._by_replica(rows).contiguous()
 
     def node_tables(self, h: Tensor, noise: Noise | None) -> tuple[Tensor, Tensor, Tensor] | None:
         """Without a hidden layer and attributes, an edge's table is one for each end plus one for all edges."""

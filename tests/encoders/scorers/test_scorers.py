@@ -4,12 +4,13 @@ import json
 
 import pytest
 import torch
-from encoders.encoder_cases import ATTRIBUTES, SCORER_CASES, SEEDS, random_batch, random_graphs
+from encoders.encoder_cases import ATTRIBUTES, SCORER_CASES, SEEDS, random_batch, random_graph, random_graphs
 from torch_geometric.data import Data
 
 from accord.encoders import (
     AgreementScorer,
     BilinearScorer,
+    BiLSTM,
     FullBilinearScorer,
     LinearScorer,
     Noise,
@@ -18,6 +19,7 @@ from accord.encoders import (
     scorer_from_config,
 )
 from accord.encoders.scorers import _scorer
+from accord.encoders.scorers._linear import LinearEdgeScorer
 from accord.errors import GraphError, OptionError
 from accord.field import symmetrise
 from accord.graphs import GraphBatch, Topology
@@ -165,6 +167,38 @@ def test_the_linear_scorer_equals_the_papers_formula():
         s, t = batch.topology.edge_index
         wanted = symmetrise(g(s, t), g(t, s)) if spec.symmetric else g(s, t)
         torch.testing.assert_close(scorer(h, batch), wanted)
+
+
+@pytest.mark.parametrize("attributes", [0, ATTRIBUTES])
+@pytest.mark.parametrize("nodes", [1, 2, 7])
+def test_the_linear_scorer_gives_the_same_tables_and_gradients_at_edges_as_at_nodes(attributes, nodes):
+    """On a forest it works on edges; on the same edges of a graph with more of them it works on nodes."""
+    paths = [random_graph(size, seed, dtype=DTYPE, spec=BiLSTM()) for seed, size in enumerate((nodes, 5, 1))]
+    batch = GraphBatch.collate(paths)
+    scorer, h = built(LinearScorer(dropout=0.3, symmetric=False), attributes=attributes), representation(batch)
+    weights = torch.randn(len(SEEDS), batch.num_edges, STATES, STATES, dtype=DTYPE)
+    for noise in (None, Noise(SEEDS, 1)):
+        found = []
+        for call in (scorer.forward, lambda *given: Scorer.forward(scorer, *given)):
+            own = h.clone().requires_grad_()
+            tables = call(own, batch, noise)
+            (tables * weights).sum().backward()
+            found.append([tables.detach(), own.grad, *(p.grad for p in scorer.parameters())])
+            scorer.zero_grad()
+        for one, other in zip(*found, strict=True):
+            torch.testing.assert_close(one, other)
+
+
+def test_the_linear_scorer_makes_no_tables_of_nodes_in_forests(monkeypatch):
+    def fail(*_):
+        raise AssertionError("tables of nodes")
+
+    monkeypatch.setattr(LinearEdgeScorer, "prepare", fail)
+    graph = random_graph(6, 0, dtype=DTYPE, spec=BiLSTM())
+    path, scorer = GraphBatch.collate([graph]), built(LinearScorer(symmetric=False))
+    assert scorer(representation(path), path).shape[1] == 5
+    with pytest.raises(AssertionError, match="tables of nodes"):
+        scorer(representation(random_batch(dtype=DTYPE)), random_batch(dtype=DTYPE))
 
 
 def test_the_bilinear_scorer_equals_the_papers_formula():

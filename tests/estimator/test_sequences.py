@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from accord import NodeClassifier
-from accord.encoders import BiLSTM, Convolution
+from accord.encoders import MLP, BiGRU, BiLSTM, Convolution
 from accord.errors import GraphError, InfeasibleError, InputTypeError, MajorityWarning, OptionError
 from accord.graphs import WordOptions, path_edges
 
@@ -198,6 +198,12 @@ def test_bad_calls_say_what_to_do(spn):
     broken = [*TRAIN, Data(tokens=["a", "hill"], y=torch.tensor([2, 1]))]
     with pytest.raises(GraphError, match=r"2 nodes \(a hill \.\.\.\) has the label 'I-person' at node 1 after 'O'"):
         model(scheme="bio").fit(broken, VAL)
+    with pytest.raises(
+        OptionError, match="features is 'standardised', but the graphs have tokens and no x. Use features="
+    ):
+        model(features="standardised").fit(TRAIN, VAL)
+    with pytest.raises(InputTypeError, match=r"tokens is a ndarray, not a list of strings.*Use its tolist\(\)"):
+        spn.predict(Data(tokens=np.array(["a", "b"])))
     with pytest.raises(GraphError, match="has no tokens"):
         spn.predict(Data(x=torch.zeros(2, 0), edge_index=path_edges(2)))
     with pytest.raises(GraphError, match="not a sequence"):
@@ -206,3 +212,104 @@ def test_bad_calls_say_what_to_do(spn):
         spn.span_probability(Data(tokens=["a", "b"]), 0, "B-person")
     with pytest.raises(OptionError, match="nodes 0 to 1"):
         spn.span_probability(Data(tokens=["a", "b"]), 1, ["O", "O"])
+
+
+def steps(count, seed):
+    """Paths with features: B-x, I-x or O by chance within the scheme; features tell O from the rest, noisily."""
+    random = np.random.default_rng(seed)
+    graphs = []
+    for _ in range(count):
+        labels = [int(random.choice([0, 2]))]
+        for _ in range(random.integers(1, 6)):
+            labels.append(int(random.choice([0, 2] if labels[-1] == 2 else [0, 1, 2])))
+        y = torch.tensor(labels)
+        x = torch.stack([y == 2, y != 2], 1) + 0.3 * torch.from_numpy(random.normal(size=(len(y), 2)))
+        graphs.append(Data(x=x.float(), y=y, edge_index=path_edges(len(y))))
+    return graphs
+
+
+NETWORKS = {"node": (BiLSTM(4), MLP(hidden=4)), "edge": (MLP(hidden=4), BiLSTM(4)), "both": (BiLSTM(4), BiGRU(4))}
+
+
+@pytest.mark.parametrize("method", ["spn", "crf"])
+@pytest.mark.parametrize("networks", NETWORKS.values(), ids=NETWORKS)
+def test_node_edge_or_both_networks_read_sequences(networks, method, tmp_path):
+    """Any of the three makes a field on sequences: solved exactly, with a direction and the scheme."""
+    encoder, edge_encoder = networks
+    given = {"encoder": encoder, "edge_encoder": edge_encoder, "label_names": NAMES, "scheme": "bio"}
+    fitted = NodeClassifier(method, max_epochs=2, **given).fit(steps(30, 0), steps(10, 1))
+    recipe = fitted.recipe_
+    assert (recipe.encoder, recipe.edge_encoder) == networks and not recipe.shared
+    assert recipe.game.exact and not recipe.scorer.symmetric and fitted.directed_
+    test = steps(20, 2)
+    assert all(recipe.transitions.violation(own.tolist()) is None for own in fitted.predict(test))
+    fitted.save(tmp_path)
+    again = NodeClassifier.load(tmp_path)
+    assert again.recipe_.transitions == recipe.transitions
+    assert all(map(torch.equal, again.predict(test), fitted.predict(test)))
+
+
+def test_the_steps_of_a_sequence_reach_the_edge_network_alone():
+    """With an edge network of sequences, an edge's table depends on nodes that neither of its ends is."""
+    given = {"encoder": MLP(hidden=4), "edge_encoder": BiLSTM(4), "max_epochs": 1}
+    fitted = NodeClassifier("crf", **given).fit(steps(30, 0), steps(10, 1))
+    graph, other = Data(x=torch.zeros(4, 2), edge_index=path_edges(4)), Data(x=torch.zeros(4, 2))
+    other.edge_index, other.x = path_edges(4), graph.x.clone().index_fill_(0, torch.tensor([3]), 5.0)
+    first, second = (fitted.model_.field(fitted.collate([one])) for one in (graph, other))
+    assert torch.equal(first.node[..., :3, :], second.node[..., :3, :])
+    assert not torch.allclose(first.edge[..., 0, :, :], second.edge[..., 0, :, :])
+
+
+def test_auto_reads_sequences_beside_an_edge_network_that_does():
+    chosen = NodeClassifier(edge_encoder="bigru").resolve_recipe(steps(10, 0))
+    assert (chosen.encoder.kind, chosen.edge_encoder.kind) == ("bilstm", "bigru")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"method": "gnn", "encoder": BiLSTM(4)}, "method 'gnn' does not have"),
+        ({"method": "smooth", "encoder": BiLSTM(4)}, "method 'smooth' does not have"),
+        ({"method": "gmnn", "encoder": BiLSTM(4)}, "method 'gmnn' does not have"),
+        ({"encoder": MLP(hidden=4)}, "encoder is 'mlp' and edge_encoder 'mlp'. Choose 'bilstm'"),
+        ({"encoder": "auto"}, "needs an encoder of sequences, but encoder is 'gcnii'"),
+        ({"encoder": "auto", "search": 2}, "needs an encoder of sequences"),
+    ],
+)
+def test_a_scheme_is_kept_or_refused(given, message):
+    with pytest.raises(OptionError, match=message):
+        NodeClassifier(**given, scheme="bio", label_names=NAMES, max_epochs=1).fit(steps(10, 0), steps(5, 1))
+
+
+def test_a_crf_has_start_and_end_scores(crf, spn):
+    """Trained scores that are added at the two ends of a sequence, and nowhere else."""
+    assert crf.recipe_.encoder.ends and not spn.recipe_.encoder.ends
+    ends = crf.model_.parts["node"].encoder.ends
+    assert bool((ends.detach().abs().amax(-1) > 0).all())
+    more = torch.tensor([[1.0, 2.0, 3.0], [40.0, 50.0, 60.0]])
+    for length in (1, 2, 4):
+        batch = crf.collate([Data(tokens=["Ann", "stone", "saw", "rain"][:length])])
+        before = crf.model_.field(batch).node[0]
+        with torch.no_grad():
+            ends += more
+            after = crf.model_.field(batch).node[0]
+            ends -= more
+        expected = torch.zeros(length, 3)
+        expected[0] += more[0]
+        expected[-1] += more[1]
+        possible = before > -torch.inf
+        assert torch.equal(possible, after > -torch.inf) and int((~possible).sum()) == 1  # I-person at the start
+        torch.testing.assert_close((after - before)[possible], expected[possible], atol=1e-4, rtol=0)
+
+
+def test_order_3_on_sequences_is_order_2():
+    """A path has no triangles: same labels, same probabilities, same best labellings."""
+    given = {"encoder": BiLSTM(4), "label_names": NAMES, "max_epochs": 2}
+    two, three = (NodeClassifier(**given, order=order).fit(steps(30, 0), steps(10, 1)) for order in (2, 3))
+    assert three.recipe_.triangles is not None and three.recipe_.transitions == two.recipe_.transitions is not None
+    for graph in steps(5, 2):
+        assert torch.equal(three.predict(graph), two.predict(graph))
+        torch.testing.assert_close(three.predict_proba(graph), two.predict_proba(graph))
+        best = [fitted.k_best(graph, 3) for fitted in (two, three)]
+        assert torch.equal(best[0].labels, best[1].labels)
+        torch.testing.assert_close(best[0].probabilities, best[1].probabilities)

@@ -6,7 +6,8 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from accord.encoders import EncoderSpec, SequenceSpec
+from accord.encoders import EncoderSpec, SequenceSpec, encoder_spec
+from accord.estimator.sequences import check_scheme
 from accord.graphs import EdgeColumns, each, fit_edge_columns
 from accord.learning import TrainingRun
 from accord.methods import GNNRecipe, PairRecipe, Recipe, Shape
@@ -25,7 +26,7 @@ from accord.tuning import (
 
 AUTO = "auto"
 FIXED_ENCODER = "gcnii"  # of benchmarks, and of methods that train their networks together
-WORD_ENCODER = "bilstm"  # of graphs with tokens
+SEQUENCE_ENCODER = "bilstm"  # of graphs with tokens, and beside another encoder of sequences
 
 
 def is_own_data(parameters: dict[str, Any]) -> bool:
@@ -42,22 +43,25 @@ def is_automatic(parameters: dict[str, Any]) -> bool:
 def fixed_encoders(
     parameters: dict[str, Any], words: bool = False
 ) -> tuple[str | EncoderSpec, str | EncoderSpec | None]:
-    """Encoders of the recipe from which candidates start; "auto" is replaced, by another one for words."""
-    encoder, edge = parameters["encoder"], parameters["edge_encoder"]
-    fixed = WORD_ENCODER if words else FIXED_ENCODER
-    return (fixed if _is_auto(encoder) else encoder), (None if _is_auto(edge) else edge)
+    """Encoders of the recipe from which candidates start; "auto" is replaced, by another one for sequences."""
+    encoder = parameters["encoder"]
+    edge = None if _is_auto(parameters["edge_encoder"]) else parameters["edge_encoder"]
+    sequences = words or (edge is not None and isinstance(encoder_spec(edge), SequenceSpec))
+    fixed = SEQUENCE_ENCODER if sequences else FIXED_ENCODER
+    return (fixed if _is_auto(encoder) else encoder), edge
 
 
 def recipe_for(recipe: Recipe, parameters: dict[str, Any], train: Sequence[Data]) -> Recipe:
     """The recipe with rates and a schedule for these training graphs; a recipe for a benchmark stays as it is.
 
-    Options of training that are given count in any case.
+    Options of training that are given count in any case. A scheme of labels that the recipe cannot keep to is refused.
     """
+    check_scheme(parameters["scheme"], parameters["method"], recipe)
     return with_options(_recipe_for(recipe, parameters, train), parameters["training"])
 
 
 def _recipe_for(recipe: Recipe, parameters: dict[str, Any], train: Sequence[Data]) -> Recipe:
-    if is_own_data(parameters) and isinstance(recipe.encoder, SequenceSpec):
+    if is_own_data(parameters) and recipe.reads_sequences:
         return replace(recipe, training=sequence_schedule(recipe.training, train, parameters["max_epochs"]))
     if not is_own_data(parameters) or not isinstance(recipe, (GNNRecipe, PairRecipe)) or recipe.method == "crf":
         return recipe
@@ -86,7 +90,7 @@ def portfolio_for(recipe: Recipe, parameters: dict[str, Any], train: Sequence[Da
     edges: tuple[Candidate, ...] = ()
     if isinstance(recipe, PairRecipe):
         edges = (Candidate(recipe.edge_encoder, recipe.edge),)
-    if isinstance(recipe.encoder, SequenceSpec):  # nothing to choose: sequences have a direction
+    if recipe.reads_sequences:  # nothing to choose: sequences have a direction
         given = parameters["symmetric"] if isinstance(parameters["symmetric"], bool) else False
         return Portfolio(nodes, edges, (given,))
     if is_automatic(parameters):

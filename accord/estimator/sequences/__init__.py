@@ -3,6 +3,7 @@
 from accord.estimator.sequences._chains import BestLabellings, best_labellings, span_probability
 from accord.estimator.sequences._words import (
     WORDS,
+    check_scheme,
     check_sequence_options,
     find_transitions,
     fit_inputs,
@@ -14,6 +15,7 @@ __all__ = [
     "WORDS",
     "BestLabellings",
     "best_labellings",
+    "check_scheme",
     "check_sequence_options",
     "find_transitions",
     "fit_inputs",

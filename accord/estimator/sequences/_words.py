@@ -39,6 +39,23 @@ def check_sequence_options(words: object, scheme: object) -> None:
         raise OptionError(f"NodeClassifier: scheme {str(scheme)[:80]!r} is unknown. Choose 'auto', 'bio' or None.")
 
 
+def check_scheme(scheme: str | None, method: str, recipe: Recipe) -> None:
+    """Refuse a scheme that a model of this method and recipe would not keep to."""
+    if scheme != "bio":
+        return
+    if not isinstance(recipe, PairRecipe):
+        raise OptionError(
+            f"NodeClassifier: scheme 'bio' is kept by a field on sequences, which method {method!r} does not "
+            "have. Use 'spn' or 'crf', or set scheme='auto'."
+        )
+    if not recipe.reads_sequences:
+        raise OptionError(
+            f"NodeClassifier: scheme 'bio' needs an encoder of sequences, but encoder is {recipe.encoder.kind!r} and "
+            f"edge_encoder {recipe.edge_encoder.kind!r}. Choose 'bilstm', 'bigru', 'transformer' or 'convolution' for "
+            "one of them, or set scheme='auto'."
+        )
+
+
 def reads_words(graphs: Sequence[Data] | None, features: str) -> bool:
     """Whether a model is to read the tokens of graphs."""
     given = graphs if isinstance(graphs, Sequence) else [] if graphs is None else [graphs]
@@ -74,6 +91,10 @@ def fit_inputs(
         return treatment, _with_scheme(model, recipe, chain(train, held_out)), shape
     else:
         before = common_treatment(train)
+        if before is None and not shape.num_features and has_tokens(train[0]):
+            raise OptionError(
+                f"NodeClassifier: features is {features!r}, but the graphs have tokens and no x. Use features='words'."
+            )
         taken = before is not None and model.features in ("auto", before.name)
         treatment = before if before is not None and taken else fit_treatment(features, train)
         recipe = _with_scheme(model, recipe, chain(train, held_out))
@@ -175,7 +196,7 @@ def find_transitions(
         names: of the states.
         graphs: training and validation graphs, with states as labels.
     """
-    fits = isinstance(recipe, PairRecipe) and isinstance(recipe.encoder, SequenceSpec)
+    fits = isinstance(recipe, PairRecipe) and recipe.reads_sequences
     if scheme is None or not fits or (scheme == "auto" and (names is None or not is_bio(names))):
         return None
     if names is None:

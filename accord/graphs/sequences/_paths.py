@@ -51,7 +51,10 @@ def as_sequence(graph: Data, where: str) -> Data:
 def check_tokens(tokens: object, where: str) -> Sequence[str]:
     """A list of strings, or an error that says what was given instead."""
     if isinstance(tokens, str) or not isinstance(tokens, Sequence):
-        raise InputTypeError(f"{where}: tokens is a {type(tokens).__name__}, not a list of strings, one for each node.")
+        remedy = " Use its tolist()." if hasattr(tokens, "tolist") else ""
+        raise InputTypeError(
+            f"{where}: tokens is a {type(tokens).__name__}, not a list of strings, one for each node.{remedy}"
+        )
     wrong = next((place for place, token in enumerate(tokens) if not isinstance(token, str)), None)
     if wrong is not None:
         raise InputTypeError(

@@ -130,7 +130,7 @@ def preset_recipe(
     if refine:
         recipe = replace(recipe, refinement=REFINEMENTS[preset])
     converted = METHOD_RECIPES[preset](_convert(recipe, kind))
-    return _for_sequences(converted, edge_encoder) if isinstance(recipe.encoder, SequenceSpec) else converted
+    return _for_sequences(converted, edge_encoder) if converted.reads_sequences else converted
 
 
 def _for_sequences(recipe: Recipe, edge_encoder: str | EncoderSpec | None) -> Recipe:

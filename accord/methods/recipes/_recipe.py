@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
-from accord.encoders import BilinearScorer, EncoderSpec, ScorerSpec
+from accord.encoders import BilinearScorer, EncoderSpec, ScorerSpec, SequenceSpec
 from accord.encoders.scorers.triangles import AgreementTriangles, LowRankTriangles, TriangleScorerSpec
 from accord.errors import InputTypeError, OptionError
 from accord.field import Transitions
@@ -91,6 +91,12 @@ class Recipe:
         for entry in fields(self):
             for check in (self._check_kind, self._check_range, self._check_choice):
                 check(entry.name, getattr(self, entry.name))
+
+    @property
+    def reads_sequences(self) -> bool:
+        """Whether a network reads sequences, so that all graphs must be paths; nodes or edges, either will do."""
+        used = ["encoder", "label_encoder"] + ([] if getattr(self, "shared", False) else ["edge_encoder"])
+        return any(isinstance(getattr(self, name, None), SequenceSpec) for name in used)
 
     def _check_kind(self, name: str, value: object) -> None:
         kind = KINDS.get(name, object)

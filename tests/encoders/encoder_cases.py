@@ -23,12 +23,14 @@ from accord.encoders import (
     SequenceSpec,
     Transformer,
 )
+from accord.encoders.sequences import Words
 from accord.graphs import GraphBatch, path_edges
 
 FEATURES = 7
 WIDE = 150  # wide and sparse enough for the sparse path
 ATTRIBUTES = 2
 SEEDS = [3, 11, 2**40 + 5]
+WORDS = Words(4, 2, channels=3, characters=6, width=4, character_channels=5, word_dropout=0.3)
 
 
 class NoisyConv(torch.nn.Module):
@@ -65,6 +67,8 @@ ENCODER_CASES = {
     "convolution": Convolution(hidden=8, layers=3, ends=True),
     "convolution all options": Convolution(8, 2, 0.4, 0.3, True, None, 2, "tanh"),
     "transformer": Transformer(hidden=8, attention_heads=2),
+    "bilstm of words": BiLSTM(4, words=WORDS),
+    "convolution of words": Convolution(8, activation="tanh", words=WORDS),
 }
 SCORER_CASES = {
     f"{name} {hidden} {'symmetric' if symmetric else 'oriented'}": make(hidden, 0.3, symmetric)
@@ -82,7 +86,7 @@ SCORER_CASES = {
 def random_graph(nodes, seed, features=FEATURES, columns=None, dtype=torch.float32, spec=None):
     """A random graph with features (sparse if wide), labels, edge attributes, self-loops and repeated edges.
 
-    For an encoder of sequences (`spec`) it is a path.
+    For an encoder of sequences (`spec`) it is a path; for one of words, the first columns are ids.
     """
     generator = torch.Generator().manual_seed(seed)
     columns = 2 * nodes if columns is None else columns
@@ -93,6 +97,12 @@ def random_graph(nodes, seed, features=FEATURES, columns=None, dtype=torch.float
     if isinstance(spec, SequenceSpec):
         edge_index = path_edges(nodes)
         columns = nodes - 1
+    words = getattr(spec, "words", None)
+    if words is not None:
+        spelt = torch.randint(1, words.characters, (nodes, words.width), generator=generator)
+        length = torch.randint(0, words.width + 1, (nodes, 1), generator=generator)
+        x[:, 0] = torch.randint(0, words.words + words.fixed_words, (nodes,), generator=generator)
+        x[:, 1 : words.columns] = spelt * (torch.arange(words.width) < length)
     return Data(
         x=x.to(dtype),
         edge_index=edge_index,

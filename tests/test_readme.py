@@ -1,7 +1,9 @@
 """README and docs: their Python runs, their links lead to files, and their figures equal those of results/."""
 
+import json
 import re
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
@@ -98,15 +100,28 @@ def test_the_readme_shows_the_figures_of_the_citation_results():
 
 def sequence_figures():
     """Rows of the README about sequences: softmax and SPN, of whole sequences and of single positions."""
-    sections = (ROOT / "results" / "sequences" / "README.md").read_text().split("\n## ")[1:]
-    found = {}
-    for section in sections:
-        title, rows = section.split(":")[0], {row[0]: row[1:3] for row in table_rows(section)}
-        columns = [cell.strip() for cell in section.split("\n\n")[1].splitlines()[0].split("|")]
-        if columns[3] in ("word", "sentence"):
-            figures = [rows[part][place].split(" ± ")[0] for place in (1, 0) for part in ("softmax", "SPN")]
-            found[title, "bilstm"] = [f"{float(figure):.1f}" for figure in figures] + ["-"]
-    return found
+    tasks = {"ocr": ("OCR letters", "word", "letter"), "ewt": ("UD EWT", "sentence", "token")}
+    return {
+        (title, "bilstm"): [sequence_mean(name, method, m) for m in metrics for method in ("softmax", "spn")] + ["-"]
+        for name, (title, *metrics) in tasks.items()
+    }
+
+
+def sequence_mean(task, method, metric):
+    """Mean over seeds of the mean over folds in percent, from the records and rounded once."""
+    text = (ROOT / "results" / "sequences" / f"{task}.jsonl").read_text()
+    seeds = {}
+    for record in map(json.loads, text.splitlines()):
+        if record["method"] == method:
+            seeds.setdefault(record["seed"], []).append(100 * record["test"][metric])
+    assert len(seeds) == 5
+    return f"{mean(map(mean, seeds.values())):.1f}"
+
+
+def test_the_readme_says_where_the_spn_is_below_another_method():
+    ours, theirs = (sequence_mean("wnut", method, "entity F1") for method in ("spn", "pytorch-crf"))
+    text = " ".join((ROOT / "README.md").read_text().split())
+    assert f"(F1 on WNUT-17: SPN {ours}, pytorch-crf {theirs})" in text
 
 
 JOBS = "learning_jobs.txt"  # output of commands, not a table

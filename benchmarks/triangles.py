@@ -265,12 +265,13 @@ def report(records: list[dict[str, Any]]) -> str:
     ]
     text.append("training and validation labels. Then the mean log-likelihood of validation triples in nats, by the")
     text.append("networks and by fields that were chosen for accuracy, and in how many cells triangles were chosen.\n")
-    head = ["set", "triangles, train / val", "3 / 2 / 0 equal labels, %", "beyond pairs", *likely, "triangles chosen"]
+    equal = "3 / 2 / 0 equal training labels, %"
+    head = ["set", "triangles, train / val", equal, "beyond pairs", *likely, "triangles chosen"]
     text.append(markdown_table(head, reasons))
     if "ppi-1" in sets:
         every = beyond_pairs("ppi-1", every_label=True)
         found = f"{mean(every):.4f} in the mean, {median(every):.4f} in the median and {max(every):.4f} at most"
-        text.append(f"\nOver all {len(every)} labels of PPI-1, *beyond pairs* is {found}.\n")
+        text.append(f"\nOver all {len(every)} labels of PPI-1, *beyond pairs* is {found}.")
     text += ["\n## How graphs are solved\n", "Validation graphs of the first seed, and errors of marginals if all of"]
     text.append("them were solved by propagation of regions, or of factors.\n")
     head = ["set", "exactly", "by regions", "by factors"]

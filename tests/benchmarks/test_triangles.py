@@ -34,7 +34,7 @@ def test_pairs_leave_unexplained_what_triples_decide(study, monkeypatch):
 def test_a_cell_compares_both_orders_and_the_report_shows_it(study, monkeypatch):
     small = TriplesOptions(min_triangles=3, max_triangles=5)
     made = make_triples(10, 12, 6, options=small)
-    monkeypatch.setattr(study, "load", lambda name, seed: (made, {"max_epochs": 2}))
+    monkeypatch.setattr(study, "load", lambda name, seed, every_label=False: (made, {"max_epochs": 2}))
     monkeypatch.setattr(study, "others", lambda bench, seed: {})
     record = study.measure_cell("triples", 0)
     assert set(record["test"]) == {"gnn", "order 2", "order 3", "always"}

@@ -11,20 +11,18 @@ rounds of all libraries alternate, so that a busy machine slows all of them. Pee
 
 import argparse
 import json
-import os
 import statistics
 import time
 import warnings
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
+from origin import origin, same_code, told
 from torch import Tensor
 
-from accord import ChainField, __version__
+from accord import ChainField
 from accord._files import write_text
-from accord.bench.inference._machine import processor_name
 from accord.inference import eliminate_beliefs
 
 FOLDER = Path(__file__).parent.parent / "results" / "chains"
@@ -158,7 +156,8 @@ def struct_calls(work: Workload) -> dict[str, Call]:
     return {"marginals": marginals, "gradient": gradient, "viterbi": decode}
 
 
-LIBRARIES = {"accord": accord_calls, "pytorch-crf": crf_calls, "torch-struct": struct_calls}
+PEERS = {"pytorch-crf": crf_calls, "torch-struct": struct_calls}  # by distribution
+LIBRARIES = {"accord": accord_calls, **PEERS}
 
 
 def check(task: str, work: Workload, answers: dict[str, object]) -> None:
@@ -200,18 +199,18 @@ def ratios(row: dict, kind: str) -> dict[str, float]:
 
 
 def table(stored: dict) -> str:
-    peers = [name for name in stored["versions"] if name != "accord"]
-    versions = ", ".join(f"{name} {number}" for name, number in stored["versions"].items())
+    peers = [name for name, number in stored["origin"]["peers"].items() if number]
     lines = [
         "# Chains",
         "",
-        f"Written by `benchmarks/chains.py` on {stored['machine']}, {stored['threads']} thread(s), load "
-        f"{stored['load']:.1f} before the run, {versions}. Milliseconds of a call in float32, median of {ROUNDS} "
+        f"Written by `benchmarks/chains.py`. Milliseconds of a call in float32, median of {ROUNDS} "
         "rounds, and how many times as long the peers take: by the clock, and in processor time, which other processes "
         "do not lengthen. All compute the same numbers, which is checked. accord builds and checks its field in every "
         "call; the tables of torch-struct are made beforehand. It is left out where its products of tables take more "
         f"than {MOST_BYTES / 1e9:.2f} GB. pytorch-crf has no function for marginals, so the gradient of its normaliser "
         "is taken.",
+        "",
+        told(stored["origin"]),
         "",
         "| states | chains | length | task | accord, ms | processor, ms | "
         + " | ".join(f"{name}, ms | ratio | processor" for name in peers)
@@ -237,35 +236,24 @@ def table(stored: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def installed() -> dict[str, str]:
-    found = {"accord": __version__}
-    for name, module in (("pytorch-crf", "torchcrf"), ("torch-struct", "torch_struct")):
-        try:
-            __import__(module)
-            found[name] = version(name)
-        except (ImportError, PackageNotFoundError):
-            print(f"{name} is not installed and is left out.")
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--redraw", action="store_true", help="write the table of the stored results")
-    parser.add_argument("--resume", action="store_true", help="keep the sizes that are stored")
+    parser.add_argument("--resume", action="store_true", help="keep the sizes that this code has measured")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of every library")
     given = parser.parse_args()
     if not given.redraw:
         torch.set_num_threads(given.threads)
         warnings.simplefilter("ignore")  # of the peers, in every call
-        versions = installed()
-        stored = {"machine": processor_name(), "threads": given.threads, "load": os.getloadavg()[0]}
-        stored |= {"versions": versions, "rows": []}
+        stored = {"origin": origin(*PEERS), "rows": []}
         if given.resume:
-            stored = json.loads((FOLDER / "chains.json").read_text())
+            kept = json.loads((FOLDER / "chains.json").read_text())
+            stored = kept if same_code(kept["origin"], stored["origin"]) else stored
+        libraries = ["accord", *(name for name, number in stored["origin"]["peers"].items() if number)]
         done = {(row["states"], row["chains"], row["length"]) for row in stored["rows"]}
         for size in SIZES:
             if size not in done:
-                stored["rows"] += measure(*size, list(versions))
+                stored["rows"] += measure(*size, libraries)
                 write_text(FOLDER / "chains.json", json.dumps(stored, indent=1))
     write_text(FOLDER / "README.md", table(json.loads((FOLDER / "chains.json").read_text())))
 

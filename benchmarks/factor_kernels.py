@@ -17,10 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from origin import origin, told
 
-from accord import FactorField, PairwiseField, TableFactors, __version__, propagate
+from accord import FactorField, PairwiseField, TableFactors, propagate
 from accord._files import write_text
-from accord.bench.inference._machine import processor_name
 
 FOLDER = Path(__file__).parent.parent / "results" / "factors"
 LEAST_STATES = 2
@@ -154,8 +154,10 @@ def readme(stored: dict[str, object], rows: list[Row]) -> str:
     lines = [
         "# The kernel of factor graphs",
         "",
-        f"Written by `benchmarks/factor_kernels.py` with accord {stored['version']} and torch {stored['torch']} on "
-        f"{stored['machine']}. Processor time of one thread, in milliseconds; a sweep where nothing else is said.",
+        "Written by `benchmarks/factor_kernels.py`. Processor time of one thread, in milliseconds; a sweep where "
+        "nothing else is said.",
+        "",
+        told(stored["origin"]),
         "",
         "| what | dtype | before | after | ratio |",
         "|---|---|---|---|---|",
@@ -172,7 +174,7 @@ def main() -> None:
     path = FOLDER / "factors.json"
     if not parser.parse_args().redraw:
         torch.set_num_threads(1)
-        found = {"version": __version__, "torch": torch.__version__, "machine": processor_name(), "rows": measure()}
+        found = {"origin": origin(), "rows": measure()}
         FOLDER.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(found, indent=1) + "\n")
     stored = json.loads(path.read_text())

@@ -1,39 +1,55 @@
 """`accord.maximise` beside toulbar2, PGMax, restarts of single-node changes, and decoded beliefs.
 
-Glasses, Potts fields, colourings, fields with factors of three variables and more, and the models of the UAI
-competitions under $ACCORD_DATA/uai. Every solver gets the same budget for each model; toulbar2 (pip install pytoulbar2)
-counts it in processor time and PGMax (see README.md) without compiling; both are left out where they are not installed.
-Takes about 15 minutes with the default budget:
+Glasses, Potts fields, fields with factors of three variables and more, the models of the UAI competitions under
+$ACCORD_DATA/uai, kinds of models that nothing was set on, and colourings. Every solver gets the same budget for each
+model; toulbar2 (pip install pytoulbar2) counts it in processor time and PGMax (see README.md) without compiling; both
+are left out where they are not installed. Each model has a core of its own, and all solvers run on one thread. On two
+cores the default budget takes about ten minutes:
 
-    python benchmarks/solver.py                    # runs, then writes results/solver/
-    python benchmarks/solver.py --only factors     # rows of these models are replaced, others stay
-    python benchmarks/solver.py --budget 1 --only glass --dry
-    python benchmarks/solver.py --redraw           # the table of the stored results
+    python benchmarks/solver.py                # runs, then writes results/solver/
+    python benchmarks/solver.py --minutes 4    # stops after so long; the same command goes on, if no code has changed
+    python benchmarks/solver.py --only glass   # prints the rows of these models, and stores nothing
+    python benchmarks/solver.py --redraw       # the page of the stored results
 """
 
 import argparse
 import importlib.util
 import json
+import os
 import time
 from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from functools import cache
+from multiprocessing import get_context
+from multiprocessing.queues import Queue
 from pathlib import Path
 
 import numpy as np
+import solver_page
 import solver_pgmax
+import solver_toulbar2
 import torch
+from origin import origin, same_code
 from solver_models import Field, colouring, models
 
-from accord import PairwiseField, __version__, maximise, propagate
+from accord import PairwiseField, maximise, propagate
 from accord._files import write_text
-from accord.bench.inference._machine import processor_name
 from accord.errors import AccordError
-from accord.field.factors import flatten
 from accord.inference.decoding._polishing import polish
 
 FOLDER = Path(__file__).parent.parent / "results" / "solver"
-COLOURINGS = 20
-TOP = 1e7  # cost of a forbidden pair in toulbar2
-DIGITS = 6  # after the decimal point, in toulbar2's integer costs
+COLOURINGS = 20  # of each kind
+KINDS = ((300, 4.0), (500, 4.5))  # of colourings: nodes and degree
+BUDGETS = (1.0, 10.0)  # seconds for OTHERS, models in which nobody proves an optimum
+OTHERS = (
+    "glass 32x32, normal, 0",
+    "SK 200",
+    "factors: 300 nodes, 1500 weighted clauses",
+    "factors: pedigree of 50, 8 loci",
+    "UAI map_Grids_22",
+    "UAI map_wcsp_11",
+)
+PEERS = ("pytoulbar2", "pgmax", "jax", "jaxlib", "numba")
 
 Row = dict[str, object]
 
@@ -49,7 +65,7 @@ def with_accord(field: Field, budget: float) -> Row:
     }
 
 
-def with_beliefs(field: Field, budget: float) -> Row:
+def with_beliefs(field: Field) -> Row:
     begun = time.monotonic()
     try:
         score = float(field.score(propagate(field, semiring="max").decode()))
@@ -58,183 +74,149 @@ def with_beliefs(field: Field, budget: float) -> Row:
     return {"score": score, "seconds": time.monotonic() - begun}
 
 
-def with_pgmax(field: Field, budget: float) -> Row:
-    score, seconds = solver_pgmax.solve(field, budget)
+def with_pgmax(field: Field, budget: float, enough: float) -> Row:
+    score, seconds = solver_pgmax.solve(field, budget, enough)
     return {"score": score, "seconds": seconds}
 
 
-def with_restarts(field: Field, budget: float, together: int = 16) -> Row | None:
+def with_restarts(field: PairwiseField, budget: float, enough: float, together: int = 16) -> Row:
     """Random labellings, each improved by changes of single nodes, until the budget ends."""
-    if not isinstance(field, PairwiseField):
-        return None
     begun, best = time.monotonic(), -np.inf
     generator = torch.Generator().manual_seed(0)
     many = field.with_potentials(node=field.node.expand(together, -1, -1))
     node, edge = many.expanded()
-    while time.monotonic() - begun < budget:
+    while best < enough and time.monotonic() - begun < budget:
         labels = torch.randint(0, field.num_states, (together, field.num_nodes), generator=generator)
         best = max(best, float(many.score(polish(many, node, edge, True, labels)).max()))
     return {"score": best, "seconds": time.monotonic() - begun}
 
 
-def with_toulbar2(field: Field, budget: float) -> Row:
-    import pytoulbar2
-
-    flat = flatten(field)
-    begun = time.monotonic()
-    problem = pytoulbar2.CFN(TOP, DIGITS)
-    constant = 0.0
-    possible = []
-    for name, (low, high) in enumerate(zip(flat.at[:-1].tolist(), flat.at[1:].tolist(), strict=True)):
-        values = flat.unary[0, low:high].double().numpy()
-        states = np.nonzero(values > -np.inf)[0]
-        possible.append(states)
-        constant += values[states].max()
-        problem.AddVariable(f"x{name}", [f"v{state}" for state in states])
-        problem.AddFunction([name], (values[states].max() - values[states]).tolist())
-    tables = flat.tables[0].double().numpy()
-    for factor, begin in enumerate(flat.table_at.tolist()):
-        scope = flat.scope[flat.scope_at[factor] : flat.scope_at[factor + 1]].tolist()
-        shape = flat.states[scope].tolist()
-        values = tables[begin : begin + int(np.prod(shape))].reshape(shape)[np.ix_(*(possible[v] for v in scope))]
-        highest = values.max(where=values > -np.inf, initial=-np.inf)
-        highest = 0.0 if highest == -np.inf else highest
-        constant += highest
-        problem.AddFunction(scope, np.minimum(highest - values, TOP).ravel().tolist())
-    result = problem.Solve(timeLimit=max(1, round(budget)))
-    bound = float(constant - problem.GetDDualBound())
-    seconds = time.monotonic() - begun
-    if not result:
-        return {"score": -np.inf, "bound": bound, "optimal": False, "seconds": seconds}
-    labels = [int(possible[v][state]) for v, state in enumerate(result[0][: flat.num_own])]
-    score = float(field.score(torch.tensor(labels)))  # its own is rounded
-    return {"score": score, "bound": bound, "optimal": bound - score < 1e-4, "seconds": seconds}
-
-
-# A solver returns None for models that it does not take.
-SOLVERS: dict[str, Callable[[Field, float], Row | None]] = {
-    "accord": with_accord,
-    "beliefs": with_beliefs,
-    "PGMax": with_pgmax,
-    "restarts": with_restarts,
-    "toulbar2": with_toulbar2,
-}
-BOUNDED = ("toulbar2", "accord")  # these also tell a bound
-UNBOUNDED = ("beliefs", "PGMax", "restarts")
-
-
-def available() -> list[str]:
+def missing() -> set[str]:
     absent = set() if importlib.util.find_spec("pytoulbar2") else {"toulbar2"}
-    absent |= {"PGMax"} if solver_pgmax.missing() else set()
-    return [name for name in SOLVERS if name not in absent]
+    return absent | ({"PGMax"} if solver_pgmax.missing() else set())
 
 
-def run(budget: float, only: str) -> list[Row]:
-    rows: list[Row] = []
-    for name, field, known in models():
-        if only not in name:
-            continue
-        row: Row = {
-            "model": name,
-            "nodes": field.num_nodes,
-            "factors": field.num_edges if isinstance(field, PairwiseField) else field.num_factors,
-            "order": 2 if isinstance(field, PairwiseField) else max(group.order for group in field.groups),
-            "states": field.num_states,
-            "known": known,
-            **{solver: SOLVERS[solver](field, budget) for solver in available()},
-        }
-        rows.append(row)
-        print(json.dumps(row), flush=True)
-    if only in f"{COLOURINGS} colourings":
-        for degree, size in ((4.0, 300), (4.5, 500)):
-            name = f"{COLOURINGS} colourings, {size} nodes of degree {degree}"
-            solved = [maximise(colouring(size, degree, seed), budget=budget) for seed in range(COLOURINGS)]
-            rows.append(
-                {
-                    "model": name,
-                    "solved": sum(bool(found.score > -torch.inf) for found in solved),
-                    "seconds": [found.seconds for found in solved],
-                }
-            )
-            print(json.dumps(rows[-1]), flush=True)
-    return rows
+def compare(field: Field, budget: float, absent: set[str], few: bool = False, enough: float = np.inf) -> Row:
+    """The results of all solvers. Once toulbar2 has proved an optimum, its other searches are left out, and PGMax and
+    restarts stop when they reach it.
+
+    Args:
+        few: without decoded beliefs, PGMax and restarts.
+        enough: a score that ends PGMax and restarts.
+    """
+    row: Row = {"accord": with_accord(field, budget)}
+    if "toulbar2" not in absent:
+        found = row["toulbar2"] = solver_toulbar2.solve(field, budget)
+        if found["optimal"]:
+            enough = float(found["score"]) - solver_page.tolerance(float(found["score"]))  # type: ignore[arg-type]
+        else:
+            row["incomplete"] = solver_toulbar2.incomplete(field, budget)
+    if few:
+        return row
+    row["beliefs"] = with_beliefs(field)
+    if "PGMax" not in absent:
+        row["PGMax"] = with_pgmax(field, budget, enough)
+    if isinstance(field, PairwiseField):
+        row["restarts"] = with_restarts(field, budget, enough)
+    return row
 
 
-def merged(stored: Row, rows: list[Row]) -> Row:
-    """The stored results with some rows replaced, or added where they are new."""
-    new = {row["model"]: row for row in rows}
-    kept = [new.pop(row["model"], row) for row in stored["rows"]]
-    return {**stored, "rows": [*kept, *new.values()]}
+def described(field: Field) -> Row:
+    pairwise = isinstance(field, PairwiseField)
+    return {
+        "nodes": field.num_nodes,
+        "factors": field.num_edges if pairwise else field.num_factors,
+        "order": 2 if pairwise else max(group.order for group in field.groups),
+        "states": field.num_states,
+    }
 
 
-def table(stored: Row) -> str:
-    def score(row: Row, solver: str) -> str:
-        found = row.get(solver)
-        return f"{found['score']:.2f}" + ("*" if found.get("optimal") else "") if isinstance(found, dict) else ""
+@cache
+def tasks(budget: float) -> list[tuple[str, Row, Callable[[], Row]]]:
+    """Part of the results, what names the row, and what measures it."""
+    absent, every, found = missing(), list(models()), []
+    for name, field, known in every:
+        measure = lambda field=field, known=known: described(field) | {"known": known} | compare(field, budget, absent)  # noqa: E731
+        found.append(("models", {"model": name}, measure))
+    for size, degree in KINDS:
+        for seed in range(COLOURINGS):
+            field = colouring(size, degree, seed)
+            named = {"colouring": f"{size} nodes of degree {degree}", "seed": seed}
+            measure = lambda field=field: compare(field, budget, absent, enough=0.0)  # noqa: E731
+            found.append(("colourings", named, measure))
+    for name, field, _ in every:
+        for other in BUDGETS if name in OTHERS else ():
+            measure = lambda field=field, other=other: compare(field, other, absent, few=True)  # noqa: E731
+            found.append(("budgets", {"model": name, "budget": other}, measure))
+    return found
 
-    lines = [
-        "# The best labelling, with a bound",
-        "",
-        f"Written by `benchmarks/solver.py` on {stored['machine']}, accord {stored['version']}, "
-        f"{stored['budget']} s for each solver and model. An asterisk marks a proved optimum. *Known* is the labelling "
-        'that the competition published. *Beliefs* decodes `propagate(semiring="max")`; *restarts* improves random '
-        "labellings by changes of single nodes until the time is up, on pairwise fields. PGMax runs max-product with "
-        "damping 0.5 and a little noise in the evidence; the best labels on the way count. *Order* is the largest "
-        "number of variables of a factor. toulbar2 has its default options; its limit is in processor time, and its "
-        "seconds are those of the clock, with building the model. All run on one thread.",
-        "",
-        "| model | nodes | factors | order | states | known | "
-        + " | ".join([*UNBOUNDED, *(f"{solver} | its bound | s" for solver in BOUNDED)])
-        + " |",
-        "|---" + "|--:" * (5 + len(UNBOUNDED) + 3 * len(BOUNDED)) + "|",
-    ]
-    for row in stored["rows"]:
-        if "solved" in row:
-            continue
-        known = "" if row["known"] is None else f"{row['known']:.2f}"
-        cells = [
-            row["model"],
-            row["nodes"],
-            row["factors"],
-            row["order"],
-            row["states"],
-            known,
-            *(score(row, solver) for solver in UNBOUNDED),
-        ]
-        for solver in BOUNDED:
-            found = row.get(solver)
-            cells += [score(row, solver)] + (
-                [f"{found['bound']:.2f}", f"{found['seconds']:.2f}"] if found else ["", ""]
-            )
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    lines.append("")
-    for row in stored["rows"]:
-        if "solved" in row:
-            seconds = sorted(row["seconds"])
-            lines.append(
-                f"* {row['model']}: {row['solved']} solved; {seconds[len(seconds) // 2]:.2f} s (median), "
-                f"{seconds[-1]:.2f} s (longest)"
-            )
-    return "\n".join(lines) + "\n"
+
+def settle(cores: "Queue[int]") -> None:
+    """Take a core for this process."""
+    os.sched_setaffinity(0, {cores.get()})
+    torch.set_num_threads(1)
+
+
+def measured(place: int, budget: float) -> Row:
+    _, named, measure = tasks(budget)[place]
+    return named | measure()
+
+
+def run(stored: Row, until: float) -> None:
+    """Measure the rows that are not stored yet, each on a core of its own."""
+    budget = float(stored["budget"])  # type: ignore[arg-type]
+    work, context, cores = tasks(budget), get_context("spawn"), sorted(os.sched_getaffinity(0))
+    queue: Queue[int] = context.Queue()
+    for core in cores:
+        queue.put(core)
+    for part, _, _ in work:
+        stored.setdefault(part, [])
+    with ProcessPoolExecutor(len(cores), context, settle, (queue,)) as pool:
+        lacking = [k for k, (part, named, _) in enumerate(work) if _place(named, stored[part]) is None]  # type: ignore[arg-type]
+        running: dict[Future[Row], int] = {}
+        while running or lacking:
+            while lacking and len(running) < len(cores) and time.monotonic() < until:
+                place = lacking.pop(0)
+                running[pool.submit(measured, place, budget)] = place
+            if not running:
+                return
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                part = work[running.pop(done)][0]
+                order = [named for kind, named, _ in work if kind == part]
+                rows: list[Row] = [*stored[part], done.result()]  # type: ignore[misc]
+                stored[part] = sorted(rows, key=lambda row: _place(row, order))  # type: ignore[arg-type,return-value] # noqa: B023
+                write_text(FOLDER / "solver.json", json.dumps(stored, indent=1) + "\n")
+                print(f"{len(rows)} of {part}", flush=True)
+
+
+def _place(named: Row, rows: list[Row]) -> int | None:
+    """Where the row stands whose name is the same."""
+    keys = [key for key in ("model", "colouring", "seed", "budget") if key in named]
+    return next((k for k, row in enumerate(rows) if all(row.get(key) == named[key] for key in keys)), None)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budget", type=float, default=3.0, help="seconds for each solver and model")
-    parser.add_argument("--only", default="", help="models whose name contains this")
-    parser.add_argument("--dry", action="store_true", help="store nothing")
-    parser.add_argument("--redraw", action="store_true", help="write the table of the stored results")
+    parser.add_argument("--minutes", type=float, default=np.inf, help="of this call")
+    parser.add_argument("--only", help="models whose name contains this; store nothing")
+    parser.add_argument("--redraw", action="store_true", help="write the page of the stored results")
     given = parser.parse_args()
+    path = FOLDER / "solver.json"
+    torch.set_num_threads(1)  # here and in every process
+    if given.only is not None:
+        for _, named, measure in tasks(given.budget):
+            if given.only in str(named):
+                print(json.dumps(named | measure()), flush=True)
+        return
+    stored: Row = json.loads(path.read_text())
     if not given.redraw:
-        torch.set_num_threads(1)
-        rows = run(given.budget, given.only)
-        if given.dry:
-            return
-        stored = {"machine": processor_name(), "version": __version__, "budget": given.budget, "rows": rows}
-        if given.only:
-            stored = merged(json.loads((FOLDER / "solver.json").read_text()), rows)
-        write_text(FOLDER / "solver.json", json.dumps(stored, indent=1))
-    write_text(FOLDER / "README.md", table(json.loads((FOLDER / "solver.json").read_text())))
+        fresh: Row = {"origin": origin(*PEERS), "budget": given.budget}
+        same = stored["budget"] == given.budget and "origin" in stored
+        same = same and same_code(stored["origin"], fresh["origin"])  # type: ignore[arg-type]
+        stored = stored if same else fresh
+        run(stored, time.monotonic() + 60 * given.minutes)
+    write_text(FOLDER / "README.md", solver_page.page(stored))
 
 
 if __name__ == "__main__":

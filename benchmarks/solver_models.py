@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from solver_factors import made_factor_models
+from solver_unseen import unseen_models
 
 from accord import PairwiseField
 from accord.field.factors import FactorField, TableFactors
@@ -131,3 +132,5 @@ def models() -> Iterator[tuple[str, Field, float | None]]:
             labels = [int(word) for word in given.read_text().split()[1:]]
             known = float(field.score(torch.tensor(labels[-field.num_nodes :])))
         yield f"UAI {name}", field, known
+    for new, unseen in unseen_models():
+        yield new, unseen, None

@@ -37,8 +37,8 @@ def _by_shape(field: FactorField) -> dict[tuple[int, ...], tuple[list[list[int]]
     return shapes
 
 
-def solve(given: PairwiseField | FactorField, seconds: float) -> tuple[float, float]:
-    """The best score found, and the seconds it took; compiling is not counted."""
+def solve(given: PairwiseField | FactorField, seconds: float, enough: float = np.inf) -> tuple[float, float]:
+    """The best score found, or one that is enough, and the seconds it took; compiling is not counted."""
     jax = _load_jax()
     from pgmax import fgraph, fgroup, infer, vgroup
 
@@ -61,7 +61,7 @@ def solve(given: PairwiseField | FactorField, seconds: float) -> tuple[float, fl
     run = jax.jit(lambda arrays: inference.run(arrays, num_iters=CHUNK, damping=DAMPING))
     jax.block_until_ready(run(state))  # compiles
     best, begun = -float("inf"), time.perf_counter()
-    while time.perf_counter() - begun < seconds:
+    while best < enough and time.perf_counter() - begun < seconds:
         state = jax.block_until_ready(run(state))
         chosen = np.asarray(infer.decode_map_states(inference.get_beliefs(state))[variables])
         labels = torch.from_numpy(chosen.astype(np.int64)).clamp(max=field.num_states - 1)

@@ -66,7 +66,13 @@ def models(rows: list[Row]) -> list[str]:
 
 def colourings(rows: list[Row]) -> list[str]:
     """How many fields each solver coloured, and how long that took."""
-    lines = ["## Colourings", "", "Random graphs that have a colouring with 3 colours; seconds of all fields.", ""]
+    lines = [
+        "## Colourings",
+        "",
+        "Random graphs that have a colouring with 3 colours, and seconds for one graph. PGMax and restarts stop when "
+        "they find one.",
+        "",
+    ]
     cells: list[list[object]] = []
     for kind in dict.fromkeys(row["colouring"] for row in rows):
         own = [row for row in rows if row["colouring"] == kind]
@@ -114,7 +120,7 @@ def verdicts(rows: list[Row]) -> list[str]:
         if pairs:
             title = COLUMNS.get(solver, solver)
             lines.append(
-                f"* Scores beside {title}, {len(pairs)} models: accord is above on {above}, below on "
+                f"* Scores beside {title} ({len(pairs)}): accord is above on {above}, below on "
                 f"{len(below)}{': ' + '; '.join(below) if below else ''}."
             )
     both = [row for row in rows if row.get("toulbar2")]

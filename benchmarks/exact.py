@@ -28,6 +28,7 @@ from accord.inference.exact import _native
 
 FOLDER = Path(__file__).parent.parent / "results" / "exact"
 TORCH_NODES = 10**5  # larger fields take minutes without the kernel
+BUSY = 1.5  # load above which other processes ran too
 WIDE = 2**26  # max_table for the competition's models: 512 MiB
 
 Row = dict[str, object]
@@ -181,6 +182,8 @@ def page(stored: dict[str, dict[str, object]]) -> str:
         rows: list[Row] = stored[part]["rows"]  # type: ignore[assignment]
         columns = list(dict.fromkeys(name for row in rows for name in row))
         lines += [f"## {title}", "", told(stored[part]["origin"]), ""]  # type: ignore[arg-type]
+        if (load := float(stored[part]["load after"])) > BUSY:  # type: ignore[arg-type]
+            lines += [f"Load {load:.1f} at the end: other processes ran too, and times are upper limits.", ""]
         lines += ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
         lines += ["| " + " | ".join(_shown(row.get(name)) for name in columns) + " |" for row in rows] + [""]
         if part in NOTES:
@@ -206,7 +209,7 @@ def main() -> None:
     if not options.redraw:
         _native.available(), _spanning.available()
         for part in [options.only] if options.only else PARTS:
-            stored[part] = {"origin": origin(), "rows": PARTS[part]()}
+            stored[part] = {"origin": origin(), "rows": PARTS[part](), "load after": os.getloadavg()[0]}
             write_text(path, json.dumps(stored, indent=1) + "\n")
     write_text(FOLDER / "README.md", page(stored))
 

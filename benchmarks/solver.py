@@ -42,10 +42,8 @@ COLOURINGS = 20  # of each kind
 KINDS = ((300, 4.0), (500, 4.5))  # of colourings: nodes and degree
 BUDGETS = (1.0, 10.0)  # seconds for OTHERS, models in which nobody proves an optimum
 OTHERS = (
-    "glass 32x32, normal, 0",
     "SK 200",
     "factors: 300 nodes, 1500 weighted clauses",
-    "factors: pedigree of 50, 8 loci",
     "UAI map_Grids_22",
     "UAI map_wcsp_11",
 )
@@ -96,27 +94,26 @@ def missing() -> set[str]:
     return absent | ({"PGMax"} if solver_pgmax.missing() else set())
 
 
-def compare(field: Field, budget: float, absent: set[str], few: bool = False, enough: float = np.inf) -> Row:
+def compare(field: Field, budget: float, without: set[str], enough: float = np.inf) -> Row:
     """The results of all solvers. Once toulbar2 has proved an optimum, its other searches are left out, and PGMax and
     restarts stop when they reach it.
 
     Args:
-        few: without decoded beliefs, PGMax and restarts.
+        without: solvers that are left out.
         enough: a score that ends PGMax and restarts.
     """
     row: Row = {"accord": with_accord(field, budget)}
-    if "toulbar2" not in absent:
+    if "toulbar2" not in without:
         found = row["toulbar2"] = solver_toulbar2.solve(field, budget)
         if found["optimal"]:
             enough = float(found["score"]) - solver_page.tolerance(float(found["score"]))  # type: ignore[arg-type]
         else:
             row["incomplete"] = solver_toulbar2.incomplete(field, budget)
-    if few:
-        return row
-    row["beliefs"] = with_beliefs(field)
-    if "PGMax" not in absent:
+    if "beliefs" not in without:
+        row["beliefs"] = with_beliefs(field)
+    if "PGMax" not in without:
         row["PGMax"] = with_pgmax(field, budget, enough)
-    if isinstance(field, PairwiseField):
+    if "restarts" not in without and isinstance(field, PairwiseField):
         row["restarts"] = with_restarts(field, budget, enough)
     return row
 
@@ -142,11 +139,11 @@ def tasks(budget: float) -> list[tuple[str, Row, Callable[[], Row]]]:
         for seed in range(COLOURINGS):
             field = colouring(size, degree, seed)
             named = {"colouring": f"{size} nodes of degree {degree}", "seed": seed}
-            measure = lambda field=field: compare(field, budget, absent, enough=0.0)  # noqa: E731
+            measure = lambda field=field: compare(field, budget, absent | {"restarts"}, enough=0.0)  # noqa: E731
             found.append(("colourings", named, measure))
     for name, field, _ in every:
         for other in BUDGETS if name in OTHERS else ():
-            measure = lambda field=field, other=other: compare(field, other, absent, few=True)  # noqa: E731
+            measure = lambda field=field, other=other: compare(field, other, absent | {"beliefs", "PGMax", "restarts"})  # noqa: E731
             found.append(("budgets", {"model": name, "budget": other}, measure))
     return found
 
@@ -197,7 +194,7 @@ def _place(named: Row, rows: list[Row]) -> int | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--budget", type=float, default=3.0, help="seconds for each solver and model")
+    parser.add_argument("--budget", type=float, default=2.0, help="seconds for each solver and model")
     parser.add_argument("--minutes", type=float, default=np.inf, help="of this call")
     parser.add_argument("--only", help="models whose name contains this; store nothing")
     parser.add_argument("--redraw", action="store_true", help="write the page of the stored results")

@@ -69,8 +69,7 @@ def colourings(rows: list[Row]) -> list[str]:
     lines = [
         "## Colourings",
         "",
-        "Random graphs that have a colouring with 3 colours, and seconds for one graph. PGMax and restarts stop when "
-        "they find one.",
+        "Random graphs that have a colouring with 3 colours, and seconds for one graph. PGMax stops when it finds one.",
         "",
     ]
     cells: list[list[object]] = []

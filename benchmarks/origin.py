@@ -41,16 +41,19 @@ def same_code(one: Origin, other: Origin) -> bool:
 
 
 def told(found: Mapping[str, object]) -> str:
-    """One sentence for the head of a page."""
-    versions = {name: found[name] for name in HEAD} | dict(found["peers"])  # type: ignore[call-overload]
+    """One sentence for the head of a page; figures of earlier scripts have no commit."""
+    machine = [str(found["processor"])]
+    for name, unit in (("instructions", ""), ("cores", " cores"), ("threads", " thread(s)")):
+        machine += [f"{found[name]}{unit}"] if name in found else []
+    if "load_before" in found:
+        machine.append(f"load {found['load_before']:.1f} before the run")
+    versions = {name: found.get(name) for name in HEAD} | dict(found.get("peers", {}))  # type: ignore[call-overload]
     libraries = ", ".join(f"{name} {number}" for name, number in versions.items() if number)
+    if "commit" not in found:
+        return f"{', '.join(machine)}; {libraries}; the commit was not recorded."
     changed = found["changed"]
     state = f"with changes in {', '.join(changed)}" if changed else "no code changed"  # type: ignore[arg-type]
-    return (
-        f"{found['processor']} ({found['instructions']}), {found['cores']} cores, {found['threads']} thread(s), "
-        f"load {found['load_before']:.1f} before the run; {libraries}; commit {found['commit']} ({state}), "
-        f"{found['date']}."
-    )
+    return f"{', '.join(machine)}; {libraries}; commit {found['commit']} ({state}), {found['date']}."
 
 
 def _version(distribution: str) -> str | None:

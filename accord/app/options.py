@@ -102,7 +102,7 @@ WordVectorsOption = Annotated[
 EngineOption = Annotated[str, typer.Option(help="local (this machine) or ray (a cluster).")]
 WorkersOption = Annotated[
     int | None,
-    typer.Option(help="How many processes work at the same time.", show_default="this one; with ray one for each CPU"),
+    typer.Option(help="How many processes work at the same time.", show_default="this one; with ray as many as fit"),
 ]
 AddressOption = Annotated[
     str | None,

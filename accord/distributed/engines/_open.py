@@ -19,7 +19,7 @@ def open_engine(
 
     Args:
         name: "local" (this machine) or "ray".
-        workers: tasks at the same time. None: this process for "local", one for each CPU of the cluster for "ray".
+        workers: tasks at the same time. None: this process for "local", as many as the cluster has room for with "ray".
         address: of a running Ray cluster; None starts one on this machine.
         gpus_per_worker: share of a GPU that each worker has; None or 0 for none.
     """

@@ -4,19 +4,17 @@ Ray is imported when an engine is made, not with this module.
 """
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from itertools import chain, islice
 from math import floor
 from typing import Any
 
+from accord.distributed.engines._crew import NOTHING, Crew, deaths
 from accord.distributed.engines._interface import Engine, Report, Result, Shared, Task, Value
 from accord.distributed.engines._worker import RETRIES, PreparedWorker, Stored, do_task, unpack
 from accord.errors import OptionError, WorkerError
-
-QUEUED = 2  # tasks of a prepared worker: one that it does, and one that waits, so that it never idles
-NOTHING: Any = object()
 
 
 class RayEngine(Engine):
@@ -25,7 +23,8 @@ class RayEngine(Engine):
     If the process is connected to a cluster already (`ray.init`), that one is used and left running.
 
     Args:
-        workers: tasks at the same time; None takes one for each CPU of the cluster.
+        workers: tasks at the same time; None takes as many as the cluster has room for. A worker takes one CPU. Those
+            for which there is no room now begin to work when there is.
         address: of a running cluster, such as "auto" or "ray://head:10001"; None starts one on this machine. Its nodes
             need this version of Accord, the data, and the folders of runs and results under the same paths.
         gpus_per_worker: GPUs that each worker has, 0.25 for a quarter of one; 0 for none.
@@ -45,18 +44,19 @@ class RayEngine(Engine):
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         cpus = [floor(own.get("CPU", 0)) for own in nodes]
         cores = sum(cpus) if address is not None else min(sum(cpus), os.cpu_count() or 1)
-        self.workers = workers or max(1, sum(cpus))
+        fitting = count_fitting(nodes, gpus_per_worker)
+        if not fitting:
+            self.close()
+            needed = f" with {gpus_per_worker:g} GPUs. Leave out --gpus-per-worker" if gpus_per_worker else ""
+            raise OptionError(
+                f"engine ray: no machine of the cluster has room for a worker{needed or '. Start one with a CPU'}, or "
+                "use another cluster."
+            )
+        self.workers = workers or fitting
         self.gpus = gpus_per_worker
         self.has_gpus = gpus_per_worker > 0
         # Workers share the cores. A worker cannot have more than its node has.
-        self.threads = max(1, min(cores // self.workers, max(cpus, default=1)))
-        available = sum(own.get("GPU", 0.0) for own in nodes)
-        if gpus_per_worker > available:
-            self.close()
-            raise OptionError(
-                f"engine ray: {gpus_per_worker:g} GPUs a worker are asked for, the cluster has {available:g}. Leave "
-                "out --gpus-per-worker, or use another cluster."
-            )
+        self.threads = max(1, min(cores // min(self.workers, fitting), max(cpus)))
 
     def share(self, value: Value) -> Shared[Value]:
         """Put a value into the object store; each process fetches it once."""
@@ -68,37 +68,41 @@ class RayEngine(Engine):
         """Do tasks as Ray tasks, at most `workers` at the same time."""
         shared = self.share(work)
         remote = self._ray.remote(do_task).options(max_retries=RETRIES, **self._resources())
-        for _, task, result in self._collect(
-            lambda task: remote.remote(shared, task, self.threads), tasks, self.workers, {}
-        ):
-            yield task, result
+        waiting, running = iter(tasks), dict[Any, Task]()
+        try:
+            while True:
+                while len(running) < self.workers and (task := next(waiting, NOTHING)) is not NOTHING:
+                    running[remote.remote(shared, task, self.threads)] = task
+                if not running:
+                    return
+                (reference,), _ = self._ray.wait(list(running), num_returns=1)
+                with self._deaths():
+                    done = self._ray.get(reference)
+                yield running.pop(reference), unpack(done)
+        finally:
+            for reference in running:
+                with suppress(Exception):  # the cluster may be gone
+                    self._ray.cancel(reference, force=True)
 
     def map_prepared(
         self, prepare: Callable[[], Callable[[Task], Result]], tasks: Iterable[Task]
     ) -> Iterator[tuple[Task, Result]]:
-        """Do tasks by actors, which Ray replaces when they die."""
-        kind = self._ray.remote(PreparedWorker)
-        options = {"max_restarts": -1, "max_task_retries": RETRIES, **self._resources()}
-        shared = self.share(prepare)
-        actors = [kind.options(**options).remote(self.threads) for _ in range(self.workers)]
-        running: dict[Any, Task] = {}
-        actor_of: dict[Any, int] = {}  # by the reference of a task
-
-        def submit(task: Task) -> Any:
-            waiting = Counter(actor_of[reference] for reference in running)
-            free = min(range(len(actors)), key=lambda actor: waiting[actor])
-            reference = actors[free].do.remote(shared, task)
-            actor_of[reference] = free
-            return reference
-
+        """Do tasks by actors, which are replaced when they die."""
+        tasks = iter(tasks)
+        first = list(islice(tasks, self.workers))  # a worker that nobody needs is not started
+        kind, shared = self._ray.remote(PreparedWorker).options(**self._resources()), self.share(prepare)
+        crew = Crew(
+            self._ray,
+            lambda: kind.remote(self.threads),
+            lambda actor, task: actor.do.remote(shared, task),
+            len(first),
+        )
         try:
-            for reference, task, result in self._collect(submit, tasks, QUEUED * self.workers, running):
-                del actor_of[reference]
-                yield task, result
+            with self._deaths():
+                for task, done in crew.do(chain(first, tasks)):
+                    yield task, unpack(done)
         finally:
-            for actor in actors:
-                with suppress(Exception):  # the cluster may be gone
-                    self._ray.kill(actor)
+            crew.end()
 
     def close(self) -> None:
         """Disconnect, and end the cluster if the engine started it."""
@@ -109,37 +113,25 @@ class RayEngine(Engine):
     def _resources(self) -> dict[str, float]:
         return {"num_cpus": 1, "num_gpus": self.gpus}
 
-    def _collect(
-        self, submit: Callable[[Task], Any], tasks: Iterable[Task], limit: int, running: dict[Any, Task]
-    ) -> Iterator[tuple[Any, Task, Any]]:
-        """Keep so many tasks running, and return their references, tasks and results as they finish."""
-        waiting = iter(tasks)
-        try:
-            while True:
-                while len(running) < limit and (task := next(waiting, NOTHING)) is not NOTHING:
-                    running[submit(task)] = task
-                if not running:
-                    return
-                (reference,), _ = self._ray.wait(list(running), num_returns=1)
-                with self._deaths():
-                    done = self._ray.get(reference)
-                yield reference, running.pop(reference), unpack(done)
-        finally:
-            for reference in running:
-                with suppress(Exception):  # tasks of actors end with them; the cluster may be gone
-                    self._ray.cancel(reference, force=True)
-
     @contextmanager
     def _deaths(self) -> Iterator[None]:
         """An error that says what to do where workers die again and again."""
-        errors = self._ray.exceptions
         try:
             yield
-        except (errors.WorkerCrashedError, errors.RayActorError, errors.OutOfMemoryError) as error:
+        except deaths(self._ray) as error:
             raise WorkerError(
                 f"engine ray: a worker died {RETRIES + 1} times at the same task ({str(error).splitlines()[0][:200]}). "
                 "Give each worker more memory (fewer --workers), or smaller tasks. What has finished is kept."
             ) from error
+
+
+def count_fitting(nodes: Sequence[Mapping[str, float]], gpus: float) -> int:
+    """How many workers nodes have room for, by their resources; a share of a GPU is always of one GPU."""
+    each = [
+        (own.get("CPU", 0.0), floor(own.get("GPU", 0.0)) * floor(1 / gpus) if 0 < gpus < 1 else own.get("GPU", 0.0))
+        for own in nodes
+    ]
+    return sum(floor(min(cpus, shares / max(gpus, 1.0) if gpus else cpus)) for cpus, shares in each)
 
 
 def import_ray() -> Any:

@@ -62,12 +62,11 @@ class PreparedWorker(Generic[Task, Result]):
         self.work: Callable[[Task], Result] | None = None
         torch.set_num_threads(threads)
 
-    def do(self, prepare: Shared[Callable[[], Callable[[Task], Result]]], task: Task) -> Done[Result]:
-        """Do one task. The first one prepares: an error there is an error of a task, which the engine raises.
+    def ready(self) -> None:
+        """Answers as soon as the actor is there."""
 
-        `prepare` comes with every task and not with the worker: Ray cannot be sure that what an actor was made with is
-        still there when the actor has to be made again, and says so to the user.
-        """
+    def do(self, prepare: Shared[Callable[[], Callable[[Task], Result]]], task: Task) -> Done[Result]:
+        """Do one task. The first one prepares: an error there is an error of a task, which the engine raises."""
         return caught(lambda: self._do(prepare, task))
 
     def _do(self, prepare: Shared[Callable[[], Callable[[Task], Result]]], task: Task) -> Result:

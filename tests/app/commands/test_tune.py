@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -70,6 +72,18 @@ def test_the_same_command_again_repeats_nothing(tuned, data_folder):
     again = call("tune", data_folder, "--run", run, *QUICK)
     assert again.exit_code == 0 and "already finished" in again.output
     assert before == {path: path.stat().st_mtime_ns for path in (run / "search" / "trials").iterdir()}
+
+
+def test_workers_of_a_running_cluster_find_the_same(tuned, data_folder, tmp_path, ray_cluster):
+    """As a command of its own, since this process is connected to the cluster already."""
+    cluster = ray_cluster.get_runtime_context().gcs_address
+    asked = ["tune", data_folder, "--run", tmp_path, *QUICK, "--engine", "ray", "--workers", 4, "--address", cluster]
+    result = subprocess.run([sys.executable, "-m", "accord", *map(str, asked)], capture_output=True, text=True)
+    assert result.returncode == 0 and "Report:" in result.stdout, result.stderr
+    # The number of threads decides on rounding.
+    assert rows(tmp_path) == [row | {"loss": pytest.approx(row["loss"], abs=1e-5)} for row in rows(tuned[0])]
+    recipes = [read_recipe(run / "search" / "recipe.json").recipe for run in (tuned[0], tmp_path)]
+    assert recipes[0] == recipes[1]
 
 
 def test_test_labels_change_nothing(tuned, data_folder, tmp_path):

@@ -5,10 +5,12 @@ import signal
 import subprocess
 import sys
 import warnings
+from contextlib import contextmanager
 
 import pytest
 
 from accord.distributed.engines import LocalEngine, RayEngine, open_engine
+from accord.distributed.engines._ray import count_fitting
 from accord.errors import ConvergenceWarning, GraphError, OptionError, WorkerError
 
 
@@ -81,12 +83,65 @@ def test_a_worker_that_dies_is_replaced(ray_cluster, tmp_path):
 
     with RayEngine(2) as engine:
         assert sorted(task for task, _ in engine.map(work, range(8))) == list(range(8))
-        assert (tmp_path / "killed-3").exists()
-        (tmp_path / "killed-3").unlink()
+    assert (tmp_path / "killed-3").exists()
+    (tmp_path / "killed-3").unlink()
+    with RayEngine(1) as engine:
         done = list(engine.map_prepared(prepare, range(8)))
     assert sorted(task for task, _ in done) == list(range(8)) and (tmp_path / "killed-3").exists()
     prepared = {int(path.name.split("-")[1]) for path in tmp_path.glob("prepared-*")}
-    assert {worker for _, worker in done} <= prepared  # the replacement prepared too
+    assert {worker for _, worker in done} == prepared and len(prepared) == 2  # the replacement prepared too
+
+
+@contextmanager
+def within(seconds):
+    """Fails what takes longer: a task that nobody does would wait for ever."""
+
+    def stop(number, frame):
+        raise TimeoutError(f"not done within {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def others_take(ray, cpus):
+    """CPUs that another job has."""
+    held = ray.util.placement_group([{"CPU": cpus}])
+    ray.get(held.ready())
+    try:
+        yield
+    finally:
+        ray.util.remove_placement_group(held)
+
+
+def test_workers_that_find_no_room_get_no_tasks(ray_cluster):
+    def prepare():
+        import ray
+
+        shares = ray.get_runtime_context().get_assigned_resources()
+        return lambda task: (os.getpid(), shares.get("GPU", 0.0))
+
+    with within(90), others_take(ray_cluster, 3), RayEngine(2) as engine:
+        done = dict(engine.map_prepared(prepare, range(8)))
+    assert sorted(done) == list(range(8)) and len({worker for worker, _ in done.values()}) == 1
+    with within(90), RayEngine(3, gpus_per_worker=0.5) as engine:
+        done = dict(engine.map_prepared(prepare, range(8)))
+    assert sorted(done) == list(range(8)) and {share for _, share in done.values()} == {0.5}
+    assert 1 <= len({worker for worker, _ in done.values()}) <= 2
+
+
+def test_there_are_as_many_workers_as_the_cluster_has_room_for(ray_cluster):
+    for gpus, workers in ((0.0, 4), (0.5, 2), (0.3, 3), (1.0, 1)):
+        with RayEngine(gpus_per_worker=gpus) as engine:
+            assert engine.workers == workers
+    assert count_fitting([{"CPU": 8.0, "GPU": 2.0}, {"CPU": 1.0, "GPU": 4.0}, {"CPU": 16.0}], 0.25) == 8 + 1
+    assert count_fitting([{"CPU": 8.0, "GPU": 2.0}, {"CPU": 8.0, "GPU": 1.0}], 2.0) == 1
+    assert count_fitting([{"CPU": 0.0}, {"CPU": 3.5}], 0.0) == 3 and count_fitting([], 0.0) == 0
 
 
 def test_a_task_that_always_kills_its_worker_is_given_up(ray_cluster):
@@ -117,7 +172,7 @@ def test_options_that_do_not_fit_are_refused(ray_cluster, monkeypatch):
         (("ray", 0), "workers is 0"),
         (("ray", 1, None, 1.5), "1.5 GPUs a worker is not possible"),
         (("ray", 1, None, float("nan")), "nan GPUs a worker is not possible"),
-        (("ray", 1, None, 64.0), "64 GPUs a worker are asked for"),
+        (("ray", 1, None, 64.0), "no machine of the cluster has room for a worker with 64 GPUs. Leave out"),
         (("ray", 1, "auto"), "connected to a cluster already"),
     ]:
         with pytest.raises(OptionError, match=said):

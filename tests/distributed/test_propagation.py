@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from accord.datasets import load_benchmark
 from accord.distributed import cut_part, partition
 from accord.errors import FieldError, OptionError
+from accord.graphs import topology
 from accord.inference import propagate
 from accord.inference.decoding._decoding import decode
 from tests.distributed.in_parts import run_in_parts
@@ -93,32 +95,33 @@ def test_more_processes_than_nodes_with_edges():
 
 
 @pytest.mark.data("planetoid_cora.npz")
-def test_citation_graph():
-    from accord.datasets import load_benchmark
-
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_citation_graph(ranks):
     graph = load_benchmark("cora").train[0]
-    from accord.graphs import topology
-
     field = random_field(topology(graph.edge_index, graph.num_nodes).edge_index, 7)
-    options = {"damping": 0.2, "tolerance": 1e-8}
-    check(field, [found[0] for found in run_in_parts(solve_all, 2, [(field, "metis", options)])], **options)
+    weights = 0.5 + 0.5 * torch.rand(field.num_edges, generator=torch.Generator().manual_seed(1)).double()
+    ways = [{"damping": 0.2, "tolerance": 1e-8}, {"edge_appearance": weights, "tolerance": 1e-8}]
+    found = run_in_parts(solve_all, ranks, [(field, "metis", options) for options in ways])
+    for options, parts in zip(ways, zip(*found, strict=True), strict=True):
+        check(field, parts, **options)
 
 
-def test_a_killed_process_is_survived(tmp_path):
-    field, options = random_field(grid(20), 3), {"tolerance": 1e-10, "damping": 0.5}
+@pytest.mark.parametrize(("ranks", "edges"), [(2, grid(20)), (4, power_law(400, 3))], ids=["grid", "power law"])
+def test_a_killed_process_is_survived(tmp_path, ranks, edges):
+    field, options = random_field(edges, 3), {"tolerance": 1e-10, "damping": 0.5}
     context = multiprocessing.get_context("forkserver")
     for attempt in ("first", "second"):  # the second one dies too, further on
         address = f"file://{tmp_path}/{attempt}"
-        arguments = (2, address, field, str(tmp_path / "kept"), 2)
-        started = [context.Process(target=killed_midway, args=(rank, *arguments)) for rank in range(2)]
+        arguments = (ranks, address, field, str(tmp_path / "kept"), 2)
+        started = [context.Process(target=killed_midway, args=(rank, *arguments)) for rank in range(ranks)]
         for process in started:
             process.start()
         for process in started:
             process.join(60)
-        assert [process.exitcode for process in started] == [3, -9]
+        assert [process.exitcode for process in started] == [3, -9, 3, 3][:ranks]
     kept = options | {"checkpoint": str(tmp_path / "kept"), "every": 2}
     assert json.loads((tmp_path / "kept" / "complete.json").read_text())["sweep"] == 8  # twice two checkpoints
-    check(field, [found[0] for found in run_in_parts(solve_all, 2, [(field, "metis", kept)])], **options)
+    check(field, [found[0] for found in run_in_parts(solve_all, ranks, [(field, "metis", kept)])], **options)
 
 
 @pytest.mark.parametrize("method", ["hash", "metis", "blocks"])

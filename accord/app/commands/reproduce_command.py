@@ -74,10 +74,20 @@ def reproduce(
         with open_engine(engine, workers, address, gpus_per_worker) as where:
             text = reproduce_paper(out, wanted, messages(), where)
     else:
-        if table in TABLES and (budget or merge or document or engine != "local" or workers):
+        others = {
+            "budget": budget,
+            "merge": merge or None,
+            "document": document,
+            "engine": None if engine == "local" else engine,
+            "workers": workers,
+            "address": address,
+            "gpus-per-worker": gpus_per_worker,
+        }
+        given = [f"--{name}" for name, value in others.items() if value is not None]
+        if table in TABLES and given:
+            are, them = ("is", "it") if len(given) == 1 else ("are", "them")
             raise OptionError(
-                f"reproduce {table}: --budget, --merge, --document, --engine and --workers are for all, table-1 and so "
-                "on."
+                f"reproduce {table}: {', '.join(given)} {are} for all, table-1 and so on. Leave {them} out."
             )
         text = reproduce_table(table, out, chosen, seeds or "1-5", max_epochs, accelerator, messages())
     output().print(text, markup=False, soft_wrap=True)

@@ -1,5 +1,7 @@
 """`accord reproduce`: arguments, files and errors."""
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -10,7 +12,7 @@ from typer.testing import CliRunner
 from accord.app.cli import app
 from accord.app.commands.reproduce import parse_seeds
 from accord.errors import OptionError
-from accord.experiments.reproduction import Cell, Context, Record, Store
+from accord.experiments.reproduction import Cell, Context, Record, Store, _runner
 
 
 def test_seeds_are_parsed():
@@ -71,26 +73,52 @@ def test_a_killed_run_of_the_paper_goes_on(tmp_path):
 
 
 @pytest.mark.data("planetoid_cora.npz", "planetoid_citeseer.npz", "planetoid_pubmed.npz")
-def test_other_processes_store_what_this_one_stores(tmp_path, ray_cluster):
+def test_other_processes_store_what_this_one_stores(tmp_path):
     stored = {}
-    for name, engine in (
-        ("this", []),
-        ("processes", ["--workers", "2"]),
-        ("ray", ["--engine", "ray", "--workers", "2"]),
-    ):
-        out = tmp_path / name
-        result = CliRunner().invoke(app, [*SIZES, *engine, "--budget", "10m", "--out", str(out)])
-        assert result.exit_code == 0 and "3 tasks computed, 0 left" in result.output, result.output
-        records = Store(out / "reproduction" / "records.jsonl").read()[0]
-        stored[name] = sorted((record.cell.key, record.seed, record.metrics) for record in records)
-    assert stored["ray"] == stored["processes"] == stored["this"] and len(stored["this"]) == 3
+    for name, engine in (("this", []), ("processes", ["--workers", "2"])):
+        stored[name] = reproduced(SIZES, engine, tmp_path / name, 3)
+    assert stored["processes"] == stored["this"] and len(stored["this"]) == 3
+
+
+def reproduced(asked, engine, out, tasks):
+    """The records of a run of so many tasks, in one order."""
+    result = CliRunner().invoke(app, [*asked, *engine, "--budget", "10m", "--out", str(out)])
+    assert result.exit_code == 0 and f"{tasks} tasks computed, 0 left" in result.output, result.output
+    records = Store(out / "reproduction" / "records.jsonl").read()[0]
+    return sorted((record.cell.key, record.seed, record.metrics) for record in records)
+
+
+@pytest.mark.data("planetoid_citeseer.npz")
+def test_training_by_ray_survives_a_worker_that_is_killed(tmp_path, ray_cluster, monkeypatch):
+    asked = ["reproduce", "table-2", "--benchmark", "citeseer*", "--encoder", "gcn", "--encoder", "sage"]
+    asked += ["--preset", "paper", "--seeds", "1", "--max-epochs", "2", "--accelerator", "cpu"]
+    whole = reproduced(asked, [], tmp_path / "this", 2)
+    attempt, killed = _runner.attempt, tmp_path / "killed"
+
+    def attempt_once_killed(begun, report):
+        def kill(told):
+            """In the middle of the first task to be trained, at an evaluation."""
+            if not killed.exists():
+                killed.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        return attempt(begun, kill)
+
+    monkeypatch.setattr(_runner, "attempt", attempt_once_killed)
+    found = reproduced(asked, ["--engine", "ray", "--workers", "2"], tmp_path / "ray", 2)
+    assert killed.exists() and [row[:2] for row in found] == [row[:2] for row in whole]
+    for (*_, metrics), (*_, wanted) in zip(found, whole, strict=True):
+        assert metrics.keys() == wanted.keys()
+        for name, measures in wanted.items():  # the number of threads decides on rounding
+            assert metrics[name] == pytest.approx(measures, abs=0.01), name
 
 
 def test_what_a_target_has_is_checked(tmp_path):
     for arguments, message in (
         (["table-2", "--encoder", "mlp"], "has no cell with encoder mlp"),
         (["table-2", "--budget", "soon"], "--budget 'soon' cannot be read"),
-        (["citation", "--budget", "1m"], "--budget, --merge, --document, --engine and --workers are for all"),
+        (["citation", "--budget", "1m"], "--budget is for all, table-1 and so on"),
+        (["ppi", "--address", "auto", "--gpus-per-worker", "0.5"], "--address, --gpus-per-worker are for all, table-1"),
         (["table-2", "--budget", "0s", "--merge", str(tmp_path / "none.jsonl")], "no such file"),
     ):
         result = CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path)])

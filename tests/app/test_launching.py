@@ -1,6 +1,7 @@
 """`accord fit` in several processes: one writer, one result, and no process that waits for another that has failed."""
 
 import os
+import socket
 import subprocess
 import sys
 
@@ -28,24 +29,45 @@ def accord_command(*arguments):
     return [sys.executable, "-m", "accord", *map(str, arguments)]
 
 
-def run_accord(*arguments, command=accord_command):
+def run_accord(*arguments):
+    """What one command does."""
+    return finished([start(accord_command(*arguments))])
+
+
+def run_on_two_machines(*arguments):
+    """What torchrun does with one process on each of two machines, which are this one."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        meeting = f"127.0.0.1:{free.getsockname()[1]}"
+    machines = ["--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-endpoint", meeting]
+    command = [sys.executable, "-m", "torch.distributed.run", *machines, "-m", "--", "accord", *map(str, arguments)]
+    return finished([start(command), start(command)])
+
+
+def start(command):
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run(command(*arguments), capture_output=True, text=True, env=environment, timeout=240)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def finished(processes):
+    """The largest exit code, and all that was written."""
+    wrote = [process.communicate(timeout=240) for process in processes]
+    out, err = ("".join(texts) for texts in zip(*wrote, strict=True))
+    code = max((process.returncode for process in processes), key=abs)
+    return subprocess.CompletedProcess([], code, out, err)
 
 
 def files_of(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-def torchrun_command(*arguments):
-    start = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", "-m", "--"]
-    return [sys.executable, *start, "accord", *map(str, arguments)]
-
-
-@pytest.mark.parametrize("command", [accord_command, torchrun_command], ids=["--devices 2", "torchrun"])
-def test_two_processes_write_the_run_of_one(trained, data_folder, tmp_path, command):
-    more = ("--devices", 2) if command is accord_command else ()
-    result = run_accord("fit", data_folder, "--run", tmp_path / "fruit", *QUICK, *more, command=command)
+@pytest.mark.parametrize(
+    ("run", "more"),
+    [(run_accord, ("--devices", 2)), (run_on_two_machines, ("--devices", 1, "--nodes", 2))],
+    ids=["--devices 2", "torchrun of two machines"],
+)
+def test_two_processes_write_the_run_of_one(trained, data_folder, tmp_path, run, more):
+    result = run("fit", data_folder, "--run", tmp_path / "fruit", *QUICK, *more)
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("Report:") == 1 and result.stderr.count("training graphs") <= 1
     assert "distributed" not in result.stderr  # no announcements of libraries

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from contextlib import contextmanager
+from threading import Thread
 
 import pytest
 
@@ -92,20 +93,14 @@ def test_a_worker_that_dies_is_replaced(ray_cluster, tmp_path):
     assert {worker for _, worker in done} == prepared and len(prepared) == 2  # the replacement prepared too
 
 
-@contextmanager
-def within(seconds):
-    """Fails what takes longer: a task that nobody does would wait for ever."""
-
-    def stop(number, frame):
-        raise TimeoutError(f"not done within {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+def within(seconds, call):
+    """What a call returns; one that takes longer fails, where a task that nobody does would wait for ever."""
+    found = []
+    thread = Thread(target=lambda: found.append(call()), daemon=True)  # signals do not interrupt Ray
+    thread.start()
+    thread.join(seconds)
+    assert found, f"not done within {seconds} seconds"
+    return found[0]
 
 
 @contextmanager
@@ -126,11 +121,11 @@ def test_workers_that_find_no_room_get_no_tasks(ray_cluster):
         shares = ray.get_runtime_context().get_assigned_resources()
         return lambda task: (os.getpid(), shares.get("GPU", 0.0))
 
-    with within(90), others_take(ray_cluster, 3), RayEngine(2) as engine:
-        done = dict(engine.map_prepared(prepare, range(8)))
+    with others_take(ray_cluster, 3), RayEngine(2) as engine:
+        done = within(90, lambda: dict(engine.map_prepared(prepare, range(8))))
     assert sorted(done) == list(range(8)) and len({worker for worker, _ in done.values()}) == 1
-    with within(90), RayEngine(3, gpus_per_worker=0.5) as engine:
-        done = dict(engine.map_prepared(prepare, range(8)))
+    with RayEngine(3, gpus_per_worker=0.5) as engine:
+        done = within(90, lambda: dict(engine.map_prepared(prepare, range(8))))
     assert sorted(done) == list(range(8)) and {share for _, share in done.values()} == {0.5}
     assert 1 <= len({worker for worker, _ in done.values()}) <= 2
 

@@ -61,7 +61,7 @@ def predict(
         int | None,
         typer.Option(
             help="Label one graph, a folder with nodes/ and edges/ of Parquet files, by so many processes of this "
-            "machine into the folder --out. Under torchrun, its processes do so.",
+            "machine into the folder --out, on CPUs. Under torchrun, its processes do so.",
             show_default="one process",
         ),
     ] = None,

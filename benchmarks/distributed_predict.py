@@ -1,6 +1,6 @@
 """Graphs a second that `accord predict --engine` labels: in this process, and by one and two Ray workers.
 
-    python benchmarks/distributed_predict.py results/distributed
+    python benchmarks/distributed_predict.py results/distributed --graphs 60000
 
 Writes predict.json and predict.md. Each engine labels the same Parquet file into an empty folder; rounds of all engines
 alternate, and the least time of each counts, since other work on the machine only adds to it. Cores are divided among
@@ -10,9 +10,11 @@ compared.
 
 import argparse
 import json
+import os
 import tempfile
 import time
 from contextlib import AbstractContextManager
+from importlib.metadata import version
 from pathlib import Path
 
 import pyarrow.parquet as parquet
@@ -23,8 +25,10 @@ from accord import NodeClassifier
 from accord._files import write_json, write_text
 from accord.app.commands.predict import Wanted, predict_blocks
 from accord.app.runs import Run, open_model
+from accord.bench.inference._machine import processor_name
 from accord.datasets import write_graphs
 from accord.distributed.engines import Engine, open_engine
+from accord.experiments._provenance import provenance
 
 FEATURES, STATES, TRAINING, BLOCK_GRAPHS = 16, 3, 60, 500
 ENGINES = {"this process": 0, "1 worker": 1, "2 workers": 2}  # workers of Ray; 0 for none
@@ -52,9 +56,9 @@ def labels(out: Path) -> list[str]:
     return [str(label) for file in files for label in parquet.read_table(file, columns=["label"])["label"].to_pylist()]
 
 
-def measure(model: Run, source: Path, folder: Path, rounds: int) -> dict[str, float]:
-    """The least seconds of each engine."""
-    seconds = dict.fromkeys(ENGINES, float("inf"))
+def measure(model: Run, source: Path, folder: Path, rounds: int) -> dict[str, list[float]]:
+    """The seconds of each engine in each round."""
+    seconds: dict[str, list[float]] = {name: [] for name in ENGINES}
     wanted: list[str] | None = None
     for number in range(rounds):
         for name, workers in ENGINES.items():
@@ -62,7 +66,7 @@ def measure(model: Run, source: Path, folder: Path, rounds: int) -> dict[str, fl
             with open_workers(workers) as engine:
                 begun = time.perf_counter()
                 predict_blocks(model, source, out, engine, Wanted(), BLOCK_GRAPHS)
-                seconds[name] = min(seconds[name], time.perf_counter() - begun)
+                seconds[name].append(time.perf_counter() - begun)
             found = labels(out)
             wanted = wanted or found
             if found != wanted:
@@ -78,6 +82,8 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=30, help="of each graph")
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
+    machine = {"processor": processor_name(), "cores": os.cpu_count(), "load": os.getloadavg()[0], **provenance()}
+    machine["ray"] = version("ray")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         NodeClassifier().fit([made_graph(seed, given.nodes) for seed in range(TRAINING)]).save(folder / "model")
@@ -86,15 +92,17 @@ def main() -> None:
             del graph.y
         write_graphs(graphs, folder / "graphs.parquet")
         seconds = measure(open_model(folder / "model"), folder / "graphs.parquet", folder / "labels", given.rounds)
-    rates = {name: given.graphs / taken for name, taken in seconds.items()}
-    facts = {"graphs": given.graphs, "nodes": given.nodes, "rounds": given.rounds, "cores": torch.get_num_threads()}
+    rates = {name: given.graphs / min(taken) for name, taken in seconds.items()}
+    facts = {"graphs": given.graphs, "nodes": given.nodes, "machine": machine, "seconds": seconds}
     given.out.mkdir(parents=True, exist_ok=True)
     write_json(given.out / "predict.json", facts | {"graphs_a_second": rates})
     first = rates["this process"]
     rows = [f"| {name} | {rate:.0f} | {rate / first:.2f} |" for name, rate in rates.items()]
     lines = [
-        f"`python benchmarks/distributed_predict.py results/distributed`: {given.graphs} graphs of {given.nodes} nodes "
-        f"on {facts['cores']} cores, labels compared and equal.",
+        f"`python benchmarks/distributed_predict.py results/distributed --graphs {given.graphs}`: so many graphs of "
+        f"{given.nodes} nodes, labels compared and equal. {machine['processor']}, {machine['cores']} cores, load "
+        f"{machine['load']:.1f} before, torch {machine['torch']}, Ray {machine['ray']}, commit {machine['commit']}, "
+        f"{machine['date']}. The least time of {given.rounds} rounds.",
         "",
         "| labelled by | graphs a second | to this process |",
         "|---|---|---|",

@@ -1,23 +1,27 @@
 """Sweeps a second of partitioned propagation beside one process with as many threads, and the bytes that are sent."""
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from load import OTHERS, TRIES, machine_seconds, seconds_of
 from processes import Processes
 from torch import Tensor
 
-from accord.distributed import cut_field, cut_part, partition, propagate
+from accord.distributed import Halo, cut_field, cut_part, partition, propagate
 from accord.field import PairwiseField
 from accord.inference import propagate as propagate_whole
 
-FEW, MANY = 2, 22  # sweeps of the two runs whose difference is the time of a sweep
+FEW, MANY = 2, 42  # sweeps of the two runs whose difference is the time of a sweep
 CHECKED = 10  # sweeps after which beliefs are compared, in float64
 AGREE = 1e-6
 COUNTS = (1, 2, 4)  # processes, and threads
+WAYS = ("processes", "waiting", "threads")  # the second: the exchange ends before any edge is processed
 
 Row = dict[str, Any]
 
@@ -90,12 +94,21 @@ def load(rank: int, ranks: int, kept: Row, graph: str, edges: int, states: int, 
     dist.batch_isend_irecv = counting
 
 
-def sweep(rank: int, ranks: int, kept: Row, sweeps: int) -> tuple[float, int]:
+def sweep(rank: int, ranks: int, kept: Row, sweeps: int, waiting: bool = False) -> tuple[float, int]:
     """Seconds of a run, and bytes that this process sent in it."""
     kept["sent"] = 0
+    post = Halo.post
+
+    def post_and_wait(halo: Halo, parcels: Sequence[Tensor]) -> Callable[[], Tensor]:
+        found = post(halo, parcels)()
+        return lambda: found
+
+    if waiting:
+        Halo.post = post_and_wait
     dist.barrier()
     begun = time.perf_counter()
     propagate(kept["part"], kept["field"], max_sweeps=sweeps, tolerance=0.0, backend="native")
+    Halo.post = post
     return time.perf_counter() - begun, kept["sent"]
 
 
@@ -125,8 +138,17 @@ def load_whole(rank: int, ranks: int, kept: Row, graph: str, edges: int, states:
 # All ways in turn
 
 
+def busy_seconds(own: Sequence[int | None]) -> tuple[float, float]:
+    """Processor seconds of all other programs, and seconds of all cores, since the machine was started."""
+    busy, whole = machine_seconds()
+    return busy - sum(map(seconds_of, own)), whole
+
+
 def compare(graph: str, edges: int, states: int, rounds: int, folder: Path) -> list[Row]:
-    """A row for each number of processes: seconds of a sweep, the best of rounds in which all ways take turns."""
+    """A row for each number of processes: seconds of a sweep, the median of rounds in which all ways take turns.
+
+    A round during which other programs took more than `OTHERS` of the machine does not count and is repeated.
+    """
     index = GRAPHS[graph](edges)
     nodes, expected = int(index.max()) + 1, str(folder / "expected.pt")
     alone, groups = Processes(1), {count: Processes(count) for count in COUNTS}
@@ -142,22 +164,34 @@ def compare(graph: str, edges: int, states: int, rounds: int, folder: Path) -> l
             bound = lower_bound(index, owner, count, 4 * states)
             shape = {"graph": graph, "states": states, "nodes": nodes, "edges": index.shape[1]}
             rows.append({**shape, "count": count, "difference": worst, "bytes_bound": bound})
-        taken: dict[tuple[str, int, int], list[float]] = {}
-        for _ in range(rounds):
+        own = [os.getpid(), *(process.pid for group in (alone, *groups.values()) for process in group.started)]
+        for row in rows:
+            row.update({f"rounds_{way}": [] for way in WAYS}, others=[], disturbed=0)
+        for _ in range(TRIES * rounds):
             for row in rows:
-                sent = {}
+                if len(row["others"]) == rounds:
+                    continue
+                taken, sent, before = {}, {}, busy_seconds(own)
                 for sweeps in (FEW, MANY):
                     found = groups[row["count"]].run(sweep, sweeps)
                     sent[sweeps] = sum(bytes_sent for _, bytes_sent in found)
-                    seconds = max(seconds for seconds, _ in found)
-                    taken.setdefault(("processes", row["count"], sweeps), []).append(seconds)
-                    seconds = alone.run(sweep_alone, row["count"], sweeps)[0]
-                    taken.setdefault(("threads", row["count"], sweeps), []).append(seconds)
+                    taken["processes", sweeps] = max(seconds for seconds, _ in found)
+                    found = groups[row["count"]].run(sweep, sweeps, True)
+                    taken["waiting", sweeps] = max(seconds for seconds, _ in found)
+                    taken["threads", sweeps] = alone.run(sweep_alone, row["count"], sweeps)[0]
+                others, whole = (after - one for after, one in zip(busy_seconds(own), before, strict=True))
                 row["bytes_sweep"] = (sent[MANY] - sent[FEW]) / (MANY - FEW)
+                if others > OTHERS * whole:
+                    row["disturbed"] += 1
+                    continue
+                row["others"].append(others / whole)
+                for way in WAYS:
+                    row[f"rounds_{way}"].append((taken[way, MANY] - taken[way, FEW]) / (MANY - FEW))
         for row in rows:
-            for way in ("processes", "threads"):
-                few, many = (min(taken[way, row["count"], sweeps]) for sweeps in (FEW, MANY))
-                row[f"seconds_{way}"] = (many - few) / (MANY - FEW)
+            if len(row["others"]) < rounds:
+                raise RuntimeError(f"{graph}, {states}: other programs left {len(row['others'])} rounds undisturbed.")
+            for way in WAYS:
+                row[f"seconds_{way}"] = median(row[f"rounds_{way}"])
         return rows
     finally:
         for group in (alone, *groups.values()):

@@ -1,6 +1,7 @@
 """The arithmetic of capacity: its figures are the measured ones, and it counts what a part really holds."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from command_line import call, refused
 
 from accord.distributed import LargeGraph, Machine, cut_part, demand, fewest_machines
-from accord.distributed._capacity import MEASURED, figures
+from accord.distributed._capacity import BYTE_SECONDS, MEASURED, MESSAGE_SECONDS, figures
 
 RESULTS = Path(__file__).parents[2] / "results" / "distributed" / "propagation.json"
 MACHINE = Machine(memory=256e9, cores=64, bandwidth=25e9 / 8)
@@ -22,6 +23,18 @@ def test_the_figures_are_those_of_the_stored_run():
         found = figures(fit["states"])
         assert (found.edge_bytes, found.node_bytes, found.edge_seconds) == pytest.approx(stored, rel=0.001)
         assert found.error == pytest.approx(fit["worst_error"], abs=5e-4)
+
+
+def test_the_exchange_is_limited_by_what_was_measured_and_by_the_network():
+    stored = json.loads(RESULTS.read_text())["exchange"]
+    assert stored["seconds_byte"] == pytest.approx(BYTE_SECONDS, rel=0.01)
+    assert stored["seconds_message"] == pytest.approx(MESSAGE_SECONDS, rel=0.01)
+    graph = LargeGraph(edges=1e9, nodes=1e8, states=3, cut=0.1)
+    slow, fast = (demand(graph, replace(MACHINE, bandwidth=bandwidth), 4) for bandwidth in (1e6, 1e15))
+    assert slow.exchanging == pytest.approx(slow.sent / 1e6, rel=0.01)
+    fixed = 3 * MESSAGE_SECONDS + MACHINE.latency
+    assert fast.exchanging == pytest.approx(fast.sent * BYTE_SECONDS + fixed)
+    assert demand(graph, MACHINE, 1).exchanging == 0
 
 
 def test_figures_of_other_numbers_of_states_grow_with_them():
@@ -72,6 +85,9 @@ def test_the_fewest_machines_hold_the_graph_and_fewer_do_not():
     fewest = fewest_machines(graph, MACHINE)
     assert fewest is not None and fewest.memory <= MACHINE.memory
     assert demand(graph, MACHINE, fewest.machines - 1).memory > MACHINE.memory
+    by_hash = fewest_machines(replace(graph, cut=None), MACHINE)
+    guide = (RESULTS.parents[2] / "docs" / "distributed.md").read_text()
+    assert f"{fewest.machines} machines and" in guide and f"{by_hash.machines} machines and" in guide
     assert fewest_machines(LargeGraph(edges=1e20, nodes=1e9, states=3), MACHINE) is None
 
 
@@ -80,6 +96,9 @@ def test_the_command():
     rows = json.loads(call(*asked, "--json").stdout)
     assert [row["machines"] / rows[0]["machines"] for row in rows] == [1, 2, 4]
     assert str(rows[0]["machines"]) in call(*asked).stdout
+    *near, by_hash = json.loads(call(*asked, "--cut", "0.1", "--json").stdout)
+    assert [row["cut"] for row in near] == [0.1] * 3 and near[0]["machines"] < by_hash["machines"]
+    assert by_hash == rows[0] and "by hash" in call(*asked, "--cut", "0.1").stdout
     for wrong, said in (
         (("--edges", "1e11", "--nodes", "0"), "make no graph"),
         (("--edges", "inf", "--nodes", "1e9"), "make no graph"),

@@ -1,6 +1,6 @@
 """`accord capacity`: how many machines belief propagation on one large graph takes, by arithmetic."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
@@ -26,7 +26,8 @@ def capacity(
 ) -> None:
     """Work out how many machines one large graph takes, and how long, from figures measured on two cores.
 
-    An estimate: cores are taken to be as fast as the measured ones, and not to slow each other down.
+    An estimate for belief propagation alone: cores are taken to be as fast as the measured ones, and not to slow each
+    other down. Networks, features, reading and writing are not counted.
     """
     import json
 
@@ -41,18 +42,28 @@ def capacity(
     fewest = fewest_machines(graph, machine)
     if fewest is None:
         raise OptionError(f"capacity: a million machines of {memory:g} GB do not hold this graph. Give more memory.")
-    found = [fewest, *(demand(graph, machine, fewest.machines * more) for more in (2, 4))]
+    found = [(cut, row) for row in (fewest, *(demand(graph, machine, fewest.machines * more) for more in (2, 4)))]
+    by_hash = fewest_machines(replace(graph, cut=None), machine)
+    if cut is not None and by_hash is not None:
+        found.append((None, by_hash))
     messages().print(f"[dim]{reliability(states)}[/]", soft_wrap=True)
     if as_json:
-        typer.echo(json.dumps([asdict(row) for row in found], indent=1))
+        typer.echo(json.dumps([{"cut": share, **asdict(row)} for share, row in found], indent=1))
         return
-    table = Table(title=f"{edges:g} edges, {nodes:g} nodes, {states} states")
-    for name in ("machines", "GB each", "GB sent a sweep", "computing, s", "exchange, s", f"{sweeps} sweeps, s"):
+    table = Table(title=f"{edges:g} edges, {nodes:g} nodes, {states} states; sent, compute and exchange: in a sweep")
+    for name in ("cut", "machines", "GB each", "GB sent", "compute, s", "exchange, s", f"{sweeps} sweeps, s"):
         table.add_column(name, justify="right")
-    for row in found:
+    for share, row in found:
         # Exchange and computing overlap only where a part has work without ghosts, so the sum is what to expect.
         whole = sweeps * (row.computing + row.exchanging)
         figures = (row.memory / 1e9, row.sent / 1e9, row.computing, row.exchanging, whole)
-        table.add_row(str(row.machines), *(f"{figure:.3g}" for figure in figures))
+        dealt = "by hash" if share is None else f"{share:g}"
+        table.add_row(dealt, str(row.machines), *(f"{figure:.3g}" for figure in figures))
     output().print(table)
-    messages().print("[dim]The first row is the fewest machines that hold the graph.[/]", soft_wrap=True)
+    notes = "The first row is the fewest machines that hold the graph. Networks and features are not counted."
+    if cut is not None:
+        notes += (
+            " METIS needs the whole graph in one memory, so for a larger one a small cut has to come from the data; "
+            "without it nodes are dealt out by hash, as in the last row."
+        )
+    messages().print(f"[dim]{notes}[/]", soft_wrap=True)

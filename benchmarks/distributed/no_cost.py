@@ -137,6 +137,11 @@ def page(stored):
             f"| {name} | {1e3 * old:.1f} ms | {1e3 * new:.1f} ms | {new / old:.2f} | {min(ratios):.2f} to "
             f"{max(ratios):.2f} |"
         )
+    lines += [
+        "",
+        "Loading `NodeClassifier` loads more modules of Accord than before, those of parts and engines among them, and "
+        "no other package: neither ray nor pymetis.",
+    ]
     return "\n".join([*lines, ""])
 
 

@@ -11,7 +11,8 @@ import torch
 from accord.distributed import cut_part, partition
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("processes", "lattices", "memory", "speed", "propagation")
+NAMES = ("load", "processes", "lattices", "memory", "speed", "exchange", "shared_gpu", "no_cost", "report")
+NAMES += ("propagation",)
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,7 @@ def test_each_border_node_is_sent_once_to_each_process(scripts, monkeypatch, tmp
     # The centre goes to two other processes, and three leaves come to the centre's.
     assert speed.lower_bound(star, torch.tensor([0, 0, 1, 1, 2]), 3, 12) == 12 * (2 + 3)
     monkeypatch.setattr(speed, "COUNTS", (2,))
+    monkeypatch.setattr(speed, "OTHERS", 2.0)  # no times are looked at
     (row,) = speed.compare("citation", 2000, 3, 1, tmp_path)
     assert row["bytes_sweep"] == row["bytes_bound"] > 0 and row["difference"] <= speed.AGREE
 
@@ -78,4 +80,7 @@ def test_the_page_has_the_stored_figures(scripts):
     assert (folder / "propagation.md").read_text() == scripts["propagation"].page(stored)
     assert stored["huge"]["rows"][-1]["edges"] == 10**8  # what the study is for
     assert stored["huge"]["rows"][-1]["total_peak"] < 24 * 2**30
-    assert all(row["bytes_sweep"] == row["bytes_bound"] for row in stored["speed"]["rows"])
+    no_cost = json.loads((folder / "no_cost.json").read_text())
+    assert (folder / "no_cost.md").read_text() == scripts["no_cost"].page(no_cost)
+    assert [(case["graph"], case["states"]) for case in stored["speed"]] == list(scripts["speed"].CASES)
+    assert all(row["bytes_sweep"] == row["bytes_bound"] for case in stored["speed"] for row in case["rows"])

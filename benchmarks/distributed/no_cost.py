@@ -115,15 +115,17 @@ def page(stored):
     """The figures as Markdown."""
     facts, rounds = stored["machine"], stored["rounds"]
     before, now = stored["before"], stored["now"]
+    became = f" ({stored['became']} once it was placed on later work)" if "became" in stored else ""
     loads = [one["load"] for one in rounds]
     lines = [
         "# What engines and parts cost those who do not use them",
         "",
         f"`python benchmarks/distributed/no_cost.py --before {before[:7]}`: commit {before[:7]}, the last one before "
-        f"engines and parts, beside {now[:7]}. {facts['processor']}, {facts['cores']} cores, torch {facts['torch']}, "
-        f"{facts['date']}; load {min(loads):.1f} to {max(loads):.1f} before a round. Medians of {len(rounds)} rounds "
-        f"in which the versions take turns, one thread; `propagate` makes {SWEEPS} sweeps. Times are those of the "
-        "processor, which other work on the machine disturbs less. The last column has the least and the largest ratio "
+        f"engines and parts, beside {now[:7]}{became}. {facts['processor']}, {facts['cores']} cores, "
+        f"torch {facts['torch']}, {facts['date']}; load {min(loads):.1f} to {max(loads):.1f} before a round. "
+        f"Medians of {len(rounds)} rounds in which the versions take turns, one thread; `propagate` makes "
+        f"{SWEEPS} sweeps. Times are those of the processor, which other work on the machine disturbs less. The last "
+        "column has the least and the largest ratio "
         "of a round.",
         "",
         "| | before | now | ratio of medians | ratios of rounds |",

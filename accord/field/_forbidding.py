@@ -50,7 +50,7 @@ def chosen_edges(edges: Tensor, num_edges: int, where: str) -> Tensor:
             f"{where}: edges run from {int(columns.min())} to {int(columns.max())}, but the columns of edge_index "
             f"are 0 to {num_edges - 1}. Leave edges out to mean all of them."
         )
-    return torch.zeros(num_edges, dtype=torch.bool, device=columns.device).index_fill_(0, columns, True)
+    return torch.zeros(num_edges, dtype=torch.bool, device=columns.device).index_fill_(0, columns.flatten(), True)
 
 
 def _as_pairs(pairs: Pairs, where: str) -> Tensor:

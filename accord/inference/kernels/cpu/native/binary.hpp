@@ -73,6 +73,9 @@ template <class R, Form FORM> void sweep_binary(const Sweep<R>& s, int64_t first
     const Lanes<R> one = splat(R(1));
     R* new_totals = s.totals + 1;
     Lanes<R> most{}, bar = LINEAR ? one : Lanes<R>{};  // largest change, and the step of a ratio that may exceed it
+    const bool beside = s.residual_step != 0;  // small graphs: the change in each lane is needed
+    // One of the two log-messages changes by at least half of their ratio's step.
+    const R surely = LINEAR ? exp_or_infinite(4 * s.widest * s.enough) : 4 * s.widest * s.enough;
     if (!(s.enough > 0)) most = bar = splat(INF<R>);
     for (int64_t block = first; block < last; ++block) {
         const uint32_t live = s.live[block];
@@ -101,8 +104,8 @@ template <class R, Form FORM> void sweep_binary(const Sweep<R>& s, int64_t first
             }
         }
         Lanes<R> logs[2];
-        Mask<R> exceeds{};
-        if (s.residual_step != 0) most = Lanes<R>{}, bar = LINEAR ? one : Lanes<R>{};
+        Mask<R> exceeds{}, surely_enough{};
+        if (beside) most = Lanes<R>{}, bar = LINEAR ? one : Lanes<R>{};
 #pragma GCC unroll 2
         for (int side = 0; side < 2; ++side) {
             logs[side] = LINEAR ? log(said[side]) : said[side];
@@ -119,26 +122,33 @@ template <class R, Form FORM> void sweep_binary(const Sweep<R>& s, int64_t first
             if constexpr (LINEAR) {
                 const Lanes<R> step = said[side] * inverse[side];
                 exceeds |= (step > bar) | (step * bar < one);
+                if (beside) surely_enough |= (step > surely) | (step * surely < one);
             } else {
-                exceeds |= magnitude<R>(said[side] - before[side]) > bar;
+                const Lanes<R> step = magnitude<R>(said[side] - before[side]);
+                exceeds |= step > bar;
+                if (beside) surely_enough |= step > surely;
             }
         }
-        // No log-message changes by more than its ratio, so most blocks cannot raise the largest change.
-        if (any<R>(exceeds)) {
+        // No log-message changes by more than its ratio, so most blocks cannot raise the largest change. Beside others, a
+        // change that surely exceeds `enough` need not be computed.
+        if (beside) exceeds &= ~surely_enough & lanes_of<R>(live);
+        if (!any<R>(exceeds)) {
+            if (beside) most = surely_enough ? splat(INF<R>) : Lanes<R>{};
+        } else {
             for (int side = 0; side < 2; ++side) {
                 const Lanes<R> bias = load(s.biases + (block * 2 + side) * W);
                 const Lanes<R> old = LINEAR ? log(before[side]) : before[side];
                 most = larger<R>(most, ratio_change<R, MAX>(old + bias, logs[side] + bias));
             }
-            if (s.residual_step == 0) most = splat(reduce_max<R>(most));  // one graph: only the maximum counts
+            if (!beside) most = splat(reduce_max<R>(most));  // one graph: only the maximum counts
             bar = LINEAR ? exp_positive(most) : most;
-            if (s.residual_step == 0 && most[0] > s.enough) most = bar = splat(INF<R>);
+            if (!beside && most[0] > s.enough) most = bar = splat(INF<R>);
         }
-        if (s.residual_step != 0) store(s.residual + block * s.residual_step, most);
+        if (beside) store(s.residual + block * s.residual_step, most);
         if (s.weights)
             for (int side = 0; side < 2; ++side) logs[side] *= load(s.weights + block * W);
         add_numbers(new_totals, target, logs[0]);
         add_numbers(new_totals, source, logs[1]);
     }
-    if (s.residual_step == 0) store(s.residual, most);
+    if (!beside) store(s.residual, most);
 }

@@ -21,7 +21,6 @@
 
 // Numbers of states that are not known when compiled: up to ON_STACK, and more.
 constexpr int SOME_STATES = 0, MANY_STATES = -1;
-template <class R> constexpr R NARROW = sizeof(R) == 4 ? R(30) : R(300);
 template <class R> constexpr R FAR = sizeof(R) == 4 ? R(50) : R(380);  // 8 e^(FAR + NARROW) is finite
 template <class R> constexpr R UNUSED = sizeof(R) == 4 ? R(-1e30) : R(-1e300);  // total of a padding state
 
@@ -103,8 +102,6 @@ template <class R, bool MAX> INLINE void damp(R damping, int rest, const R* befo
         else said[k] = exp_positive(damping * log(old) + (1 - damping) * log(said[k]));
     }
 }
-
-template <class R> INLINE R exp_or_infinite(R x) { return x > 2 * NARROW<R> ? INF<R> : exp_positive(splat(x))[0]; }
 
 // Least magnitude of the smallest log-message: no state of a message can have less than all others.
 template <class R, bool MAX> R least_size(int states) { return MAX ? R(1) : std::max(R(1), R(std::log(double(states)))); }

@@ -198,10 +198,11 @@ template <class R> class Storage {
             if (a.appearance) p[n] /= ::load(weights.get() + block * W);
         }
         const Lanes<R> half = ((p[0] - p[1]) + (p[3] - p[2])) / R(2);
+        const Lanes<R> bias[2] = {((p[1] - p[0]) + (p[3] - p[2])) / R(2), ((p[2] - p[0]) + (p[3] - p[1])) / R(2)};
         store(table, form == Form::LINEAR ? exp_positive(half) : half);
-        store(biases.get() + block * 2 * W, ((p[1] - p[0]) + (p[3] - p[2])) / R(2));
-        store(biases.get() + (block * 2 + 1) * W, ((p[2] - p[0]) + (p[3] - p[1])) / R(2));
-        return {any<R>(forbidden), any<R>(magnitude<R>(half) > NARROW_HALF<R>)};
+        for (int side = 0; side < 2; ++side) store(biases.get() + (block * 2 + side) * W, bias[side]);
+        const Lanes<R> span = magnitude<R>(half) + larger<R>(magnitude<R>(bias[0]), magnitude<R>(bias[1]));
+        return {any<R>(forbidden), any<R>(magnitude<R>(half) > NARROW_HALF<R>), reduce_max<R>(span)};
     }
 
     Kind load_reduced(int64_t block, const R* const* rows, R* table, R* bias) {

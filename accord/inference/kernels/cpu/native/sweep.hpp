@@ -18,6 +18,9 @@ constexpr int CHUNK = 8;  // columns of a table processed at a time; their sums 
 template <class R> constexpr R WIDEST = sizeof(R) == 4 ? R(60) : R(600);
 // Forbidden pairs break that argument: sums below this are recomputed in log space.
 template <class R> constexpr R SMALLEST = sizeof(R) == 4 ? R(1e-20) : R(1e-250);
+// Largest span of a table that is kept as ratios, whose exp is finite with room to spare.
+template <class R> constexpr R NARROW = sizeof(R) == 4 ? R(30) : R(300);
+template <class R> INLINE R exp_or_infinite(R x) { return x > 2 * NARROW<R> ? INF<R> : exp_positive(splat(x))[0]; }
 
 template <class R> struct Sweep {
     int states;

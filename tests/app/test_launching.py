@@ -9,6 +9,7 @@ import pytest
 import torch
 from command_line import QUICK, call
 from learning.process_cases import start_processes
+from matrix import matrix
 from safetensors.torch import load_file
 
 from accord._launched import NEEDED
@@ -63,7 +64,7 @@ def files_of(folder):
 
 @pytest.mark.parametrize(
     ("run", "more"),
-    [(run_accord, ("--devices", 2)), (run_on_two_machines, ("--devices", 1, "--nodes", 2))],
+    [(run_accord, ("--devices", 2)), matrix(run_on_two_machines, ("--devices", 1, "--nodes", 2))],
     ids=["--devices 2", "torchrun of two machines"],
 )
 def test_two_processes_write_the_run_of_one(trained, data_folder, tmp_path, run, more):

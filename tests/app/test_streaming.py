@@ -54,6 +54,7 @@ def test_a_streamed_run_is_the_run_in_memory(folder, tmp_path, method):
     assert "already finished" in fit(folder, tmp_path / "memory", "--method", method, "--stream").output
 
 
+@pytest.mark.matrix
 def test_two_processes_stream(folder, tmp_path):
     fit(folder, tmp_path / "memory")
     command = ["fit", folder, "--run", tmp_path / "two", *FIT, *RECIPE, "--stream", "--devices", "2"]

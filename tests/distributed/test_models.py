@@ -5,6 +5,7 @@ import warnings
 import pytest
 from distributed.in_parts import run_in_parts
 from distributed.model_cases import MODELS, check_models, check_refused, check_warned, fit, labelled
+from matrix import matrix
 
 from accord.estimator import NodeClassifier
 
@@ -22,7 +23,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, matrix(4)])
 def test_labels_and_probabilities_are_those_of_one_process(folder, ranks):
     joint = run_in_parts(check_models, ranks, folder)
     assert joint[0]["spn"] + joint[0]["crf"] > 0, "joint labels differ from each node's best state somewhere"

@@ -4,12 +4,13 @@ import pytest
 import torch
 from distributed.in_parts import run_in_parts
 from distributed.network_cases import ON_PARTS, check_networks, check_refusals, check_without_exchange
+from matrix import matrix
 
 from accord.distributed._halo import Halo
 from accord.encoders import ENCODERS
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, matrix(4)])
 def test_networks_on_parts_equal_those_on_the_whole_graph(ranks):
     for farthest in run_in_parts(check_networks, ranks):
         assert {name for name, _ in farthest} == set(ON_PARTS)

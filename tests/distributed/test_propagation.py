@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from matrix import matrix
 
 from accord.datasets import load_benchmark
 from accord.distributed import cut_part, partition
@@ -60,7 +61,7 @@ def cases():
         yield random_field(lattice, 3, torch.float32), "metis", {"backend": backend, "max_sweeps": 30, "tolerance": 0.0}
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, matrix(4)])
 def test_parts_equal_the_whole(ranks):
     given = list(cases())
     found = run_in_parts(solve_all, ranks, given)
@@ -95,7 +96,7 @@ def test_more_processes_than_nodes_with_edges():
 
 
 @pytest.mark.data("planetoid_cora.npz")
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, matrix(4)])
 def test_citation_graph(ranks):
     graph = load_benchmark("cora").train[0]
     field = random_field(topology(graph.edge_index, graph.num_nodes).edge_index, 7)

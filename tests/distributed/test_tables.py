@@ -6,6 +6,7 @@ import torch
 from distributed.in_parts import run_in_parts
 from distributed.table_cases import CASES, check_folders, named_graph
 from distributed.whole_graphs import whole_graph
+from matrix import matrix
 from pyarrow import parquet
 from torch_geometric.data import Data
 
@@ -33,7 +34,7 @@ def root(tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, matrix(4)])
 def test_parts_of_a_folder_are_those_of_the_graph_that_was_written(ranks, root):
     found = run_in_parts(check_folders, ranks, root)
     data, _, _ = named_graph([*CASES][-1])

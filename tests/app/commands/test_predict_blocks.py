@@ -10,6 +10,7 @@ from threading import Event, Thread
 import pyarrow.parquet as parquet
 import pytest
 from command_line import NAMES, call, make_graph, refused
+from matrix import matrix
 
 from accord.app.commands.predict import Wanted, predict_blocks
 from accord.app.runs import open_model
@@ -94,7 +95,7 @@ class NotedEngine(RayEngine):
         return super().map_prepared(noting, tasks)
 
 
-@pytest.mark.parametrize("workers", [2, 4])
+@pytest.mark.parametrize("workers", [2, matrix(4)])
 def test_ray_labels_like_this_process_although_a_worker_is_killed(trained, many, local, tmp_path, ray_cluster, workers):
     notes, out = tmp_path / "workers", tmp_path / "labels"
     notes.mkdir()

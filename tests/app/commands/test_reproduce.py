@@ -88,6 +88,7 @@ def reproduced(asked, engine, out, tasks):
     return sorted((record.cell.key, record.seed, record.metrics) for record in records)
 
 
+@pytest.mark.matrix
 @pytest.mark.data("planetoid_citeseer.npz")
 def test_training_by_ray_survives_a_worker_that_is_killed(tmp_path, ray_cluster, monkeypatch):
     asked = ["reproduce", "table-2", "--benchmark", "citeseer*", "--encoder", "gcn"]

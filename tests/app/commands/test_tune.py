@@ -74,6 +74,7 @@ def test_the_same_command_again_repeats_nothing(tuned, data_folder):
     assert before == {path: path.stat().st_mtime_ns for path in (run / "search" / "trials").iterdir()}
 
 
+@pytest.mark.matrix
 def test_workers_of_a_running_cluster_find_the_same(tuned, data_folder, tmp_path, ray_cluster):
     """As a command of its own, since this process is connected to the cluster already."""
     cluster = ray_cluster.get_runtime_context().gcs_address

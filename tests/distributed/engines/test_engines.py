@@ -139,6 +139,7 @@ def test_there_are_as_many_workers_as_the_cluster_has_room_for(ray_cluster):
     assert count_fitting([{"CPU": 0.0}, {"CPU": 3.5}], 0.0) == 3 and count_fitting([], 0.0) == 0
 
 
+@pytest.mark.matrix
 def test_a_task_that_always_kills_its_worker_is_given_up(ray_cluster):
     def kill(task):
         os.kill(os.getpid(), signal.SIGKILL)

@@ -47,6 +47,7 @@ def folders(tmp_path_factory):
     return few, many
 
 
+@pytest.mark.matrix
 @pytest.mark.skipif(resident_memory(peak=True) is None, reason="the system does not report the peak of a process")
 def test_memory_does_not_grow_with_the_number_of_graphs(folders, tmp_path):
     few, many = folders

@@ -113,7 +113,7 @@ def test_small_calls_log_nothing(caplog, monkeypatch):
     assert not [record for record in caplog.records if "GB" in record.message]
 
 
-@pytest.mark.parametrize("states", [2, 3, matrix(20)])
+@pytest.mark.parametrize("states", [2, matrix(3), matrix(20)])
 @pytest.mark.parametrize("replicas", [(), matrix((2,))])
 def test_the_estimate_of_a_plan_for_the_gpu(states, replicas):
     field = random_field(nodes=2000, edges=9000, states=states, replicas=replicas, dtype=torch.float32)

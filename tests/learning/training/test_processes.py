@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from learning.process_cases import CASES, EPOCHS, train, train_together
+from matrix import matrix
 from torch.testing import assert_close
 
 from accord.errors import OptionError
@@ -24,7 +25,7 @@ def alone(tmp_path_factory):
     return {name: train(name, folder) for name in CASES}, folder
 
 
-@pytest.fixture(scope="module", params=[2, 4], ids=["two processes", "four processes"])
+@pytest.fixture(scope="module", params=[2, matrix(4)], ids=["two processes", "four processes"])
 def together(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("together")
     train_together(CASES, folder, request.param)
@@ -76,7 +77,7 @@ def interrupted(tmp_path_factory):
     return one, two
 
 
-@pytest.mark.parametrize("count", [1, 4])
+@pytest.mark.parametrize("count", [1, matrix(4)])
 def test_a_run_of_two_processes_goes_on_with_another_number(interrupted, tmp_path, count):
     before, there = interrupted
     expected, here = (shutil.copytree(there if place else before, tmp_path / str(place)) for place in range(2))

@@ -25,9 +25,10 @@ def _by_shape(field: FactorField) -> dict[tuple[int, ...], tuple[list[list[int]]
     """Scopes and flat tables of all factors by shape; PGMax takes a set of variables only once."""
     tables: dict[tuple[int, ...], torch.Tensor] = {}
     for block in table_blocks(field):
+        own = block.tables_of(field)
         for scope, number in zip(block.scope, block.table.tolist(), strict=True):
             order = scope.argsort()
-            key, table = tuple(scope[order].tolist()), block.tables[number].permute(*order.tolist())
+            key, table = tuple(scope[order].tolist()), own[number].permute(*order.tolist())
             tables[key] = tables[key] + table if key in tables else table
     shapes: dict[tuple[int, ...], tuple[list[list[int]], list[np.ndarray]]] = {}
     for scope, table in tables.items():

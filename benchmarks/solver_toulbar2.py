@@ -1,6 +1,7 @@
 """toulbar2 as a solver: its complete search with default options, or one of its incomplete searches."""
 
 import time
+from multiprocessing import get_context
 
 import numpy as np
 import torch
@@ -25,9 +26,22 @@ Row = dict[str, object]
 def solve(field: PairwiseField | FactorField, budget: float, search: str | None = None) -> Row:
     """Score, bound, proof and seconds by the clock, building the model included; its limit is in processor time.
 
+    Each search has a process of its own: toulbar2 keeps options, such as those of VNS, for all later problems.
+
     Args:
         search: a name in INCOMPLETE; None for the default. INCOP and PILS come before the complete search.
     """
+    context = get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=lambda: sender.send(_solve(field, budget, search)))
+    process.start()
+    sender.close()
+    row: Row = receiver.recv()
+    process.join()
+    return row
+
+
+def _solve(field: PairwiseField | FactorField, budget: float, search: str | None) -> Row:
     import pytoulbar2
 
     flat = flatten(field)

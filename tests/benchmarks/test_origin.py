@@ -11,7 +11,7 @@ import torch
 
 ROOT = Path(__file__).parents[2]
 STUDIES = ("chains", "exact", "factors", "side_chains", "solver")
-RECORDED = ("exact", "small_calls")  # all of whose figures were measured since scripts store their origin
+RECORDED = ("exact", "small_calls", "solver")  # all of whose figures were measured since scripts store their origin
 
 
 @pytest.fixture

@@ -96,8 +96,13 @@ def decode_triangles(field: TriangleField, damping: float = 0.5, max_sweeps: int
     for kind in kinds.unique().tolist():
         if kind != EXACT:
             mine = (kinds == kind)[field.graph].nonzero().flatten()
-            beliefs = SOLVERS[kind](_of_graphs(field, kinds == kind), "max", damping, max_sweeps)
-            node.index_copy_(-2, mine, beliefs.node)
+            part = _of_graphs(field, kinds == kind)
+            # Only beliefs of nodes: the score of the whole field's best labels, which a solver tells too, takes longer.
+            if kind == REGIONS:
+                found = propagate_triangles(part, "max", damping, max_sweeps).node
+            else:
+                found = propagate(_as_factors(part), "max", damping, max_sweeps=max_sweeps).node
+            node.index_copy_(-2, mine, found)
     labels = node.argmax(-1)
     barred = (field.score(labels) == -torch.inf).reshape(-1, field.num_graphs).any(0)
     for graphs in (kinds == EXACT, (kinds != EXACT) & barred):
@@ -150,14 +155,15 @@ def _by_regions(field: TriangleField, semiring: Semiring, damping: float, max_sw
     return SolvedBeliefs(beliefs.node, beliefs.edge, *told, field, beliefs.triangle)
 
 
-def _by_factors(field: TriangleField, semiring: Semiring, damping: float, max_sweeps: int | None) -> SolvedBeliefs:
-    """Propagation on factors; the table of an edge is divided among its triangles, so that it is no factor beside them.
+def _as_factors(field: TriangleField) -> FactorField:
+    """Edges without triangles, and triangles among which the tables of their edges are divided.
 
-    Consistent pseudomarginals are a fixed point where no two triangles share an edge.
+    So an edge is no factor beside its triangles. Consistent pseudomarginals are a fixed point of propagation where no
+    two triangles share an edge.
     """
     triangles = field.triangles
     per_edge = torch.bincount(triangles.side.flatten(), minlength=field.num_edges)
-    alone = (per_edge == 0).nonzero().flatten()
+    alone = _alone(field)
     shares = (field.edge / per_edge.clamp(min=1)[:, None, None])[..., triangles.side, :, :]
     shares = torch.where(triangles.turned[..., None, None], shares.mT, shares)
     tables = field.triangle
@@ -167,8 +173,18 @@ def _by_factors(field: TriangleField, semiring: Semiring, damping: float, max_sw
         TableFactors(field.edge_index[:, alone].t(), field.edge[..., alone, :, :]),
         TableFactors(triangles.corner, tables),
     ]
-    factors = FactorField(field.node, groups, field.graph, field.states, field.num_graphs)
-    beliefs = propagate(factors, semiring, damping, max_sweeps=max_sweeps)
+    return FactorField(field.node, groups, field.graph, field.states, field.num_graphs)
+
+
+def _alone(field: TriangleField) -> Tensor:
+    """Edges without triangles."""
+    return (torch.bincount(field.triangles.side.flatten(), minlength=field.num_edges) == 0).nonzero().flatten()
+
+
+def _by_factors(field: TriangleField, semiring: Semiring, damping: float, max_sweeps: int | None) -> SolvedBeliefs:
+    """Propagation on factors; see `_as_factors`."""
+    triangles, alone = field.triangles, _alone(field)
+    beliefs = propagate(_as_factors(field), semiring, damping, max_sweeps=max_sweeps)
     pair, triangle = beliefs.factors
     assert pair is not None and triangle is not None
     reduce = REDUCE[semiring]

@@ -51,7 +51,7 @@ def load(name: str, seed: int) -> tuple[Benchmark, dict[str, Any]]:
     parameters: dict[str, Any] = {"benchmark": name}
     if name == "ppi-1":
         recipe = NodeClassifier(encoder=ENCODERS[name], order=3, **parameters).resolve_recipe(bench.train)
-        training = replace(recipe.training, evaluate_every=10)  # all triangles of validation graphs are scored each time
+        training = replace(recipe.training, evaluate_every=10)  # scoring takes in all triangles
         parameters["recipe"] = replace(recipe, training=training)
     return bench, parameters
 

@@ -27,14 +27,14 @@ def study():
 def test_pairs_leave_unexplained_what_triples_decide(study, monkeypatch):
     for faithful, expected in ((0.97, 0.94), (1 / 3, 0.0)):  # log 3 less the entropy of the third label; no rule
         made = make_triples(300, 1, 1, options=TriplesOptions(faithful=faithful))
-        monkeypatch.setattr(study, "load", lambda name, seed, made=made: (made, {}))
+        monkeypatch.setattr(study, "load", lambda name, seed, every_label, made=made: (made, {}))
         assert study.beyond_pairs("triples")[0] == pytest.approx(expected, abs=0.03)
 
 
 def test_a_cell_compares_both_orders_and_the_report_shows_it(study, monkeypatch):
     small = TriplesOptions(min_triangles=3, max_triangles=5)
     made = make_triples(10, 12, 6, options=small)
-    monkeypatch.setattr(study, "load", lambda name, seed: (made, {"max_epochs": 2}))
+    monkeypatch.setattr(study, "load", lambda name, seed, every_label=False: (made, {"max_epochs": 2}))
     monkeypatch.setattr(study, "others", lambda bench, seed: {})
     record = study.measure_cell("triples", 0)
     assert set(record["test"]) == {"gnn", "order 2", "order 3", "always"}

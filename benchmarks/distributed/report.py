@@ -4,7 +4,6 @@ from typing import Any
 
 import exchange
 import memory
-import shared_gpu
 import speed
 
 Row = dict[str, Any]
@@ -12,11 +11,10 @@ Row = dict[str, Any]
 
 def page(stored: Row) -> str:
     """The figures as Markdown."""
-    but = ", except the figures of the last section" if "gpu" in stored and _missing(stored["gpu"]["rows"]) else ""
     lines = [
         "# Partitioned propagation",
         "",
-        f"Written by `benchmarks/distributed/propagation.py`{but}. Every process has one thread; values are float32.",
+        "Written by `benchmarks/distributed/propagation.py`. Every process has one thread; values are float32.",
         "",
     ]
     if "speed" in stored:
@@ -144,7 +142,6 @@ def _gpu(found: Row) -> list[str]:
         "over plain, damped and tree-reweighted sum-product and max-product. nccl needs a GPU for each process and was "
         "not run.",
         "",
-        *_missing(found["rows"]),
         "| graph | edges | K | processes | difference |",
         "|---|---|---|---|---|",
     ]
@@ -153,18 +150,3 @@ def _gpu(found: Row) -> list[str]:
             f"| {row['graph']} | {row['edges']:,} | {row['states']} | {row['count']} | {row['difference']:.1e} |"
         )
     return [*lines, ""]
-
-
-def _missing(rows: list[Row]) -> list[str]:
-    """What the stored rows do not cover; nothing if the script has written them."""
-    stored = {(row["graph"], row["states"], row["count"]) for row in rows}
-    cases = [(graph, states, count) for graph, states in shared_gpu.CASES for count in shared_gpu.COUNTS]
-    if not (missing := [case for case in cases if case not in stored]):
-        return []
-    listed = ", ".join(f"{graph} K={states} with {count}" for graph, states, count in missing)
-    return [
-        f"These {len(rows)} rows were copied from the output of a run whose file was not kept, so its processor and "
-        f"version of torch are not known. The script writes {len(cases)} rows. There is no record of the other "
-        f"{len(missing)} (graph, states and processes): {listed}.",
-        "",
-    ]

@@ -3,6 +3,7 @@
 import importlib
 import json
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,11 @@ def test_the_page_has_the_stored_figures(scripts):
     assert (folder / "propagation.md").read_text() == scripts["propagation"].page(stored)
     assert stored["huge"]["rows"][-1]["edges"] == 10**8  # what the study is for
     assert stored["huge"]["rows"][-1]["total_peak"] < 24 * 2**30
+    shared = scripts["shared_gpu"]
+    measured = [((row["graph"], row["states"]), row["count"]) for row in stored["gpu"]["rows"]]
+    assert measured == list(product(shared.CASES, shared.COUNTS))
+    worst = max(row["difference"] for row in stored["gpu"]["rows"])
+    assert f"agreed with one process to {worst:.0e}" in (ROOT / "docs" / "distributed.md").read_text()
     no_cost = json.loads((folder / "no_cost.json").read_text())
     assert (folder / "no_cost.md").read_text() == scripts["no_cost"].page(no_cost)
     assert [(case["graph"], case["states"]) for case in stored["speed"]] == list(scripts["speed"].CASES)

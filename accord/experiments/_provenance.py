@@ -13,6 +13,7 @@ import torch
 from accord._version import library_versions
 
 UNKNOWN = "unknown"
+SHORT = 12  # digits of a commit
 GIT_SECONDS = 10  # a slow file system must not hold up an experiment
 
 
@@ -30,7 +31,7 @@ def provenance(device: torch.device | None = None) -> dict[str, str]:
         "device": f"{device.type}: {name}",
         "matrix products": torch.get_float32_matmul_precision(),  # torch's word: "high" is tf32 on a GPU
         # The variable names the commit of a copy without history.
-        "commit": os.environ.get("ACCORD_COMMIT") or _commit_of(Path(__file__).resolve().parents[1]),
+        "commit": os.environ.get("ACCORD_COMMIT", "")[:SHORT] or _commit_of(Path(__file__).resolve().parents[1]),
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
     }
 
@@ -47,7 +48,7 @@ def _commit_of(package: Path) -> str:
         if re.search(r'^name\s*=\s*"accord"', project, re.MULTILINE) is None or not (root / ".git").exists():
             return UNKNOWN
         _git(root, "ls-files", "--error-unmatch", f"{package.name}/__init__.py")  # fails for an untracked file
-        return _git(root, "describe", "--always", "--dirty", "--abbrev=12")
+        return _git(root, "describe", "--always", "--dirty", f"--abbrev={SHORT}")
     except (OSError, subprocess.SubprocessError):
         return UNKNOWN
 

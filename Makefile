@@ -55,7 +55,7 @@ docs: $(READY)
 
 # The pictures of README and guide, and the demo's table.
 figures: demo
-	$(BIN)/python benchmarks/readme_figures.py
+	$(BIN)/python benchmarks/app/readme_figures.py
 	$(BIN)/python docs/tools/pictures.py
 
 # Kills, full disks, damaged files and fuzzed calls, for MINUTES; appends what it tried to results/attack/runs.json.

@@ -1,4 +1,4 @@
-"""`benchmarks/edge_attempts.py`: pairs within two hops, structure of edges, priors and the logistic rescaling."""
+"""Attempts at edge networks: pairs within two hops, structure of edges, priors and the logistic rescaling."""
 
 import importlib.util
 import sys
@@ -15,7 +15,7 @@ from accord.learning import Replicas
 from accord.methods import Shape, preset_recipe
 from accord.tuning._candidates import OPTIONS, Candidate
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "edge_attempts.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "defaults" / "edge_attempts.py"
 STATES = 3
 
 

@@ -13,7 +13,8 @@ from torch_geometric.nn import GATConv
 
 from accord.experiments._paper import PaperNumber
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "benchmarks" / "paper"
 MODULES = ("authors_code", "explain_authors_fields")
 HALF = torch.tensor([[0, 1, 1], [1, 2, 3]])  # a tree
 ARCS = torch.cat([HALF, HALF.flip(0)], 1)
@@ -194,7 +195,7 @@ def test_a_rebuild_that_reaches_the_paper_shows_that_ours_differs(code):
 def test_a_record_of_few_seeds_is_added_to(code, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setitem(code.study.MODELS, "gcn", (lambda *cell: asked.append(cell) or {"gnn": {}}, "gcn"))
-    monkeypatch.chdir(FOLDER.parent)
+    monkeypatch.chdir(ROOT)
     for seeds in (["1"], ["1", "2"]):
         monkeypatch.setattr(
             sys, "argv", ["x", str(tmp_path), "--models", "gcn", "--benchmarks", "cora*", "--seeds", *seeds]
@@ -205,15 +206,15 @@ def test_a_record_of_few_seeds_is_added_to(code, tmp_path, monkeypatch):
 
 def test_the_committed_page_is_written_from_the_records_and_the_store(code, monkeypatch):
     """Apart from its first lines, which have the date and the machine."""
-    monkeypatch.chdir(FOLDER.parent)
-    folder = FOLDER.parent / "results" / "authors_fields"
+    monkeypatch.chdir(ROOT)
+    folder = ROOT / "results" / "authors_fields"
     fresh = code.verdicts.page(code.study.stored(folder), code.study.STORE)
     told = (folder / "README.md").read_text()
     assert told.split("\n\n", 2)[2] == fresh.split("\n\n", 2)[2]
 
 
 def test_earlier_records_of_gcn_and_sage_count_seed_by_seed(code, monkeypatch):
-    monkeypatch.chdir(FOLDER.parent)
+    monkeypatch.chdir(ROOT)
     cells = code.verdicts.cells_of(code.study.earlier(code.study.EARLIER))
     sage = cells["gnn", "sage", "pubmed*", "graph"].ways
     assert set(sage) == {"as published", "kept by nodes", "scaled outputs", "scaled outputs, kept by nodes"}

@@ -1,4 +1,4 @@
-"""`benchmarks/judge_targets.py`: verdicts on stored runs."""
+"""`benchmarks/inference/judge_targets.py`: verdicts on stored runs."""
 
 import importlib.util
 import json
@@ -11,7 +11,7 @@ import pytest
 from accord.bench.inference._workloads import WORKLOADS
 
 ROOT = Path(__file__).parents[2]
-SCRIPT = ROOT / "benchmarks" / "judge_targets.py"
+SCRIPT = ROOT / "benchmarks" / "inference" / "judge_targets.py"
 STORED = sorted((ROOT / "benchmarks" / "inference").glob("*/inference.json"))
 
 

@@ -1,4 +1,4 @@
-"""`benchmarks/network_agreement.py`: its figures by hand, and what it says about the weights in Eq. 5."""
+"""`benchmarks/paper/network_agreement.py`: its figures by hand, and what it says about the weights in Eq. 5."""
 
 import importlib.util
 from pathlib import Path
@@ -12,7 +12,7 @@ from accord.field import Pseudomarginals
 from accord.graphs import topology
 from accord.inference import enumerate_beliefs
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "network_agreement.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "paper" / "network_agreement.py"
 EDGES = torch.tensor([[0, 0, 0, 3], [1, 2, 3, 4]])  # degrees 3, 1, 1, 2, 1
 TREE = topology(EDGES, 5)
 
@@ -79,7 +79,7 @@ def test_the_figures_by_hand(script):
 
 def test_what_pages_say_about_eq5_is_what_the_store_holds(script, monkeypatch):
     """Flat tables are the worst; sharp ones of GraphSAGE and U-Net are within a point of the GNN, or above it."""
-    monkeypatch.chdir(SCRIPT.parents[1])
+    monkeypatch.chdir(SCRIPT.parents[2])
     rows = script.eq5_rows(Results(*Store(script.STORE).read()))
     assert len(rows) >= 12
     for _, encoder, gnn, *by_sharpness in rows:
@@ -92,7 +92,7 @@ def test_what_pages_say_about_eq5_is_what_the_store_holds(script, monkeypatch):
 
 
 def test_the_committed_page_is_written_from_its_records_and_the_store(script, monkeypatch):
-    monkeypatch.chdir(SCRIPT.parents[1])
-    folder = SCRIPT.parents[1] / "results" / "agreement"
+    monkeypatch.chdir(SCRIPT.parents[2])
+    folder = SCRIPT.parents[2] / "results" / "agreement"
     fresh = script.page(script.stored(folder), Results(*Store(script.STORE).read()))
     assert (folder / "README.md").read_text().split("\n\n", 2)[2] == fresh.split("\n\n", 2)[2]

@@ -16,8 +16,8 @@ RECORDED = ("exact", "small_calls", "solver")  # all of whose figures were measu
 
 @pytest.fixture
 def load(monkeypatch):
-    """Import a script of `benchmarks/`, and forget it afterwards."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    """Import a script of `benchmarks/solver/`, and forget it afterwards."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "solver"))
     before = set(sys.modules)
     yield importlib.import_module
     for name in set(sys.modules) - before:

@@ -11,7 +11,7 @@ from accord.learning import PartOptions
 from accord.methods import preset_recipe, recipe_from_config, recipe_to_config
 from accord.tuning import TunedRecipe, write_recipe
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "promote_recipes.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "defaults" / "promote_recipes.py"
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""`benchmarks/thresholds.py`: halves of validation graphs, changed constants, and the rule of its page."""
+"""`benchmarks/defaults/thresholds.py`: halves of validation graphs, changed constants, and the rule of its page."""
 
 import importlib.util
 from pathlib import Path
@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from accord.learning import TrainingOptions
 from accord.tuning import fit_schedule, has_sparse_features
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "thresholds.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "defaults" / "thresholds.py"
 
 
 @pytest.fixture(scope="module")

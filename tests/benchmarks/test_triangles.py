@@ -11,7 +11,7 @@ import pytest
 from accord.datasets import TriplesOptions, make_triples
 
 ROOT = Path(__file__).parents[2]
-PATH = ROOT / "benchmarks" / "triangles.py"
+PATH = ROOT / "benchmarks" / "structures" / "triangles.py"
 RESULTS = ROOT / "results" / "triangles"
 COUNTS = ("none", "one", "two", "three")
 

@@ -11,7 +11,7 @@ from made_graphs import made_trees
 
 from accord.tuning import SearchBudget
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "defaults"
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ DENSE_GRID = CombinationGrid(
     sharpness=(10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.0), power=(0.1, 0.5, 1.0), node_weight=(1.0,)
 )
 
-# The best recipes on validation data, by encoder and benchmark (`accord tune`, benchmarks/promote_recipes.py).
+# The best recipes on validation data, by encoder and benchmark (`accord tune`, benchmarks/defaults/promote_recipes.py).
 ACCORD_BENCHMARKS = "accord_benchmarks.json"
 
 
@@ -137,8 +137,8 @@ def _for_sequences(recipe: Recipe, edge_encoder: str | EncoderSpec | None) -> Re
     """A recipe for sequences: fields are solved exactly, and steps have a direction.
 
     Without an edge encoder, a CRF is the usual linear-chain CRF (one table of transitions, start and end scores), and
-    one network of an SPN scores nodes and edges, which is less work than two (benchmarks/sequences.py --pilot
-    --separate compares them on validation data).
+    one network of an SPN scores nodes and edges, which is less work than two (benchmarks/structures/sequences.py
+    --pilot --separate compares them on validation data).
     """
     recipe = replace(recipe, node=SEQUENCE_PART, training=replace(recipe.training, clip_norm=SEQUENCE_CLIP))
     if isinstance(recipe, (CRFRecipe, SPNRecipe)):

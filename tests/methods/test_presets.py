@@ -28,8 +28,8 @@ def test_the_authors_networks():
     """Each is a value: skip, norm and second weight of GCNII, pooling of U-Net, where dropout lies, the scorer."""
     gcnii = preset_recipe("authors", "gcnii", benchmark="cora*")
     own = {"skip": True, "shared_weights": False, "normalisation": "layer", "normalise_skip": True}
-    assert gcnii.encoder == GCNII(hidden=2048, layers=9, alpha=0.5, theta=1.0, **own)
-    assert gcnii.edge_encoder.build(3, 64, [0]).out_channels == 2048  # the scorer reads the full width
+    assert gcnii.encoder == GCNII(hidden=256, layers=9, alpha=0.5, theta=1.0, **own)
+    assert gcnii.edge_encoder.build(3, 64, [0]).out_channels == 256  # the scorer reads the full width
     assert gcnii.scorer == FullBilinearScorer(dropout=0.5)
     unet = preset_recipe("authors", "unet", benchmark="pubmed*")
     assert unet.encoder == GraphUNet(hidden=64, depth=3, pool_batch=True, head=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
+from accord.encoders import GCNII
 from accord.errors import OptionError
 from accord.experiments._paper import PPI_SETS
 from accord.experiments.reproduction._cells import (
@@ -35,6 +36,7 @@ CRF_SHARE = 0.25  # of an SPN's time in as many epochs: a CRF has no ablation
 GAME_MS = 15.0  # an update's belief propagation, all labels
 # A seed in 200 epochs on one H200 that other tasks share, several seeds side by side; half of it is the ablation.
 CITATION_SECONDS = {"gcn": 7.0, "sage": 7.0, "linear": 4.0, "unet": 23.0, "gat": 9.0, "gcnii": 60.0}
+NARROW, NARROW_SHARE = 256, 0.1  # GCNII of so many channels, beside one of 2,048
 CPU_FACTOR = 40.0  # how much longer a CPU takes, until the store knows better
 SEEDS_TOGETHER = 5
 CHEAP = 8.0  # GPU seconds a seed; seeds of cheap cells run together on a CPU too
@@ -177,7 +179,8 @@ def gpu_seconds(cell: Cell) -> float:
     recipe = _recipe(cell)
     epochs, encoder = recipe.training.max_epochs, cell.encoder.partition("+")[0]
     if cell.data not in PPI_SETS:
-        base = CITATION_SECONDS[encoder] * (0.1 if cell.variant == "width 256" else 1.0)
+        narrow = isinstance(recipe.encoder, GCNII) and recipe.encoder.hidden <= NARROW
+        base = CITATION_SECONDS[encoder] * (NARROW_SHARE if narrow else 1.0)
         if cell.method == "crf":
             return base * epochs / 200 * CRF_SHARE
         return base * epochs / 200 * (0.3 if cell.preset == "accord" else 1.0)

@@ -11,7 +11,6 @@ from accord.experiments.reproduction._cells import BACKBONES, CONVERGENCE, HEADS
 from accord.methods import GNNRecipe, PairRecipe, Recipe, SPNRecipe, preset_recipe
 
 CONSISTENCY = 1.0  # weight of the appendix's penalty, which the paper does not give
-NARROW = 256
 CHECKPOINTS, MIN_CHECKPOINT_EPOCHS = 5, 10  # a few in a training: large networks take long to write
 GPU_PRECISION = {"gat": "bf16-mixed"}  # of PPI; as accurate as float32 (results/replicas), and the rest in tf32
 
@@ -59,11 +58,12 @@ def _vary(recipe: Recipe, cell: Cell) -> Recipe:
     if cell.variant == "constrained":
         assert isinstance(recipe, SPNRecipe)
         return replace(recipe, consistency=CONSISTENCY)
-    if cell.variant == f"width {NARROW}":
+    if cell.variant.startswith("width "):
+        width = int(cell.variant.removeprefix("width "))
         assert isinstance(recipe, PairRecipe | GNNRecipe) and isinstance(recipe.encoder, GCNII)
-        recipe = replace(recipe, encoder=replace(recipe.encoder, hidden=NARROW))
+        recipe = replace(recipe, encoder=replace(recipe.encoder, hidden=width))
         if isinstance(recipe, PairRecipe) and isinstance(recipe.edge_encoder, GCNII):
-            recipe = replace(recipe, edge_encoder=replace(recipe.edge_encoder, hidden=NARROW))
+            recipe = replace(recipe, edge_encoder=replace(recipe.edge_encoder, hidden=width))
         return recipe
     raise OptionError(f"reproduce: a training has no variant {cell.variant!r}.")
 

@@ -15,7 +15,7 @@ from accord.evaluation import graph_accuracy, node_accuracy, node_ids
 from accord.experiments._paper import CITATION_SETS
 from accord.experiments._provenance import provenance
 from accord.experiments.reproduction._ablation import ablate
-from accord.experiments.reproduction._cells import ABLATION, TRAINING, Block, Cell, is_in_figure_5
+from accord.experiments.reproduction._cells import ABLATION, TRAINING, WIDTHS, Block, Cell, is_in_figure_5
 from accord.experiments.reproduction._recipes import cell_recipe
 from accord.experiments.reproduction._records import Context, Metrics, Record, plain_recipe, recipe_code
 from accord.graphs import GraphBatch
@@ -128,7 +128,7 @@ def finish(
 def is_ablated(cell: Cell, task: Task) -> bool:
     """Whether the trained networks are also combined in every way: SPNs on the citation sets, and those of Figure 5."""
     whole = (cell.experiment, cell.method, task.block) == (TRAINING, "spn", None)
-    return whole and (cell.variant in ("", "width 256") and cell.data in CITATION_SETS or is_in_figure_5(cell))
+    return whole and (cell.variant in WIDTHS and cell.data in CITATION_SETS or is_in_figure_5(cell))
 
 
 def fit(task: Task, recipe: Recipe, bench: Benchmark, place: Place) -> tuple[FieldModel, Replicas]:

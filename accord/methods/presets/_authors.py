@@ -1,7 +1,8 @@
 """Preset `authors`: what the authors' published code does where it differs from the paper.
 
-Networks: GCNII adds each layer's input to its output, normalises the sum on every data set (its options cannot turn
-that off; the paper names it for PPI alone) and has a second weight for the initial representation; U-Net pools over all
+Networks: GCNII has 256 channels on every data set (the paper says 2,048 on citation sets), adds each layer's input to
+its output, normalises the sum (its options cannot turn that off; the paper names it for PPI alone) and has a second
+weight for the initial representation; U-Net pools over all
 graphs of a batch and ends in a linear map; the edge network has dropout before its last layer, and where there is no
 such layer (GCNII, U-Net) the scorer reads the encoder's full width. The scorer on citation sets is a full bilinear
 form: the code's option for what the paper writes; its default is linear in both ends, as on PPI. Training: both
@@ -33,7 +34,7 @@ from accord.methods.presets._paper import (
 )
 from accord.methods.recipes._recipe import CRFRecipe, GMNNRecipe, Recipe, SPNRecipe
 
-AUTHORS_GCNII_PPI = GCNII(
+AUTHORS_GCNII = GCNII(
     hidden=256,
     layers=9,
     alpha=0.5,
@@ -43,7 +44,6 @@ AUTHORS_GCNII_PPI = GCNII(
     shared_weights=False,
     normalise_skip=True,
 )
-AUTHORS_GCNII = replace(AUTHORS_GCNII_PPI, hidden=2048)
 AUTHORS_UNET = GraphUNet(hidden=64, depth=3, pool_batch=True, head=True)
 AUTHORS_SHARPNESS = (100.0, 10.0, 2.0, 1.0, 0.5, 0.2, 0.1)
 AUTHORS_GRID = CombinationGrid(
@@ -63,8 +63,7 @@ def authors_recipe(encoder: str | EncoderSpec, benchmark: str | None) -> SPNReci
     column = paper_column(benchmark)
     name, spec = named_encoder(encoder)
     if isinstance(encoder, str):
-        ppi = column == "ppi"
-        spec = {"gcnii": AUTHORS_GCNII_PPI if ppi else AUTHORS_GCNII, "unet": AUTHORS_UNET}.get(name, spec)
+        spec = {"gcnii": AUTHORS_GCNII, "unet": AUTHORS_UNET}.get(name, spec)
     citation = column in ("cora*", "citeseer*", "pubmed*")
     edge, dropout = _edge_encoder(spec)
     try:

@@ -22,6 +22,7 @@ from accord.experiments.reproduction._cells import (
     HEADS,
     PARTS,
     TRAINING,
+    WIDTHS,
     Cell,
     Source,
 )
@@ -152,7 +153,7 @@ def _sharpness(results: Results) -> list[Picture]:
     drawn = []
     for preset in ("authors", "paper", "accord"):
         for encoder in ABLATED_ENCODERS:
-            for variant in ("", "width 256"):
+            for variant in WIDTHS:
                 cells = [cell for cell in ablated(preset) if (cell.encoder, cell.variant) == (encoder, variant)]
                 known = {cell.data: (cell, ablation_tables(results, cell)) for cell in cells}
                 known = {data: pair for data, pair in known.items() if pair[1]}

@@ -12,6 +12,7 @@ from accord.experiments.reproduction._cells import (
     OVERLAP,
     SEARCH,
     TRAINING,
+    WIDTHS,
     Cell,
     Source,
 )
@@ -23,7 +24,6 @@ from accord.methods import SPNRecipe, preset_recipe
 
 TEST = {"test graph": 2, "test node": 3}  # places behind the sharpness in a row's "exact"
 NAMES = {"node": "node marginals (Eq. 5)", "sinkhorn": "made consistent", "own^0": "none"}
-VARIANTS = ("", "width 256")
 ABLATED_SETS = (*CITATION_SETS, DBLP_STAND_IN)
 ABLATED_PRESETS = ("authors", "paper", "accord")
 
@@ -59,7 +59,7 @@ def ablated(preset: str) -> list[Cell]:
         Cell(ABLATION, data, "spn", encoder, preset, variant)
         for data in ABLATED_SETS
         for encoder in ABLATED_ENCODERS
-        for variant in VARIANTS
+        for variant in WIDTHS
     ]
 
 

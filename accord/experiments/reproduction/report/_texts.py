@@ -36,8 +36,8 @@ DIFFERENCES = (
     (
         "GCNII",
         "The published code normalises GCNII's layers on every set, and builds 256 channels unless told otherwise; the "
-        "appendix says 2,048 on citation sets. Preset authors has the appendix's width with the code's layers, which "
-        "falls far below the paper without a field; lines of width 256 in the ablation come close to it.",
+        "appendix says 2,048 on citation sets. Preset authors has 256, which comes close to the paper; 2,048 of the "
+        "code's layers fall far below it without a field (lines of width 2048 in the ablation).",
     ),
     (
         "sum-product",

@@ -71,3 +71,19 @@ def colouring(num_nodes, degree, seed, colours=3):
         torch.zeros(num_nodes, colours),
         same.expand(len(edges), colours, colours).clone(),
     )
+
+
+def transmitters(num_nodes, count, channels, seed):
+    """Near transmitters disturb each other on near channels, by 1 to 1000: large domains, and few costs in the best."""
+    rng = np.random.default_rng(seed)
+    place = rng.random((num_nodes, 2))
+    every = np.array([(a, b) for a in range(num_nodes) for b in range(a + 1, num_nodes)])
+    near = np.linalg.norm(place[every[:, 0]] - place[every[:, 1]], axis=1).argsort()[:count]
+    channel = np.arange(channels)
+    apart = np.abs(channel[:, None] - channel)
+    gap, weight = rng.integers(1, 5, size=count), 10.0 ** rng.integers(4, size=count)
+    return PairwiseField(
+        torch.tensor(every[near].T.copy()),
+        torch.zeros(num_nodes, channels, dtype=torch.float64),
+        torch.tensor(-weight[:, None, None] * (apart < gap[:, None, None])),
+    )

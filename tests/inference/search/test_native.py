@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from inference.search_cases import colouring, glass, small_fields
+from inference.search_cases import colouring, glass, small_fields, transmitters
 from strategies import union
 
 from accord.inference import eliminate_beliefs
@@ -76,6 +76,14 @@ def test_mini_buckets_tighten_the_bound_of_a_glass():
     plain = _native.solve(model, 60.0, seed=0, work=1e-4, ways=0)
     grouped = _native.solve(model, 60.0, seed=0, work=1e-4, ways=GROUPS)
     assert grouped.bound[0] < 0.95 * plain.bound[0]
+
+
+def test_annealing_settles_small_costs_beside_large_ones():
+    field = transmitters(150, 1000, 16, seed=0)
+    model = ragged(field)
+    found = _native.solve(model, 60.0, seed=0, work=1.0, most=1.0, ways=SEARCH)
+    score = model.scores(found.labels, field.graph.numpy(), 1)[0]
+    assert score >= -80  # -126 if annealing ends at temperatures of large costs
 
 
 def test_a_fixed_amount_of_work_is_repeatable():

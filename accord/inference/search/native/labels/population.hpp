@@ -44,7 +44,7 @@ class Population {
         const bool few = !blocks_help_ || m_.nodes <= FEW;
         // Few sweeps from a random labelling are worse than as many from a good one.
         const int kind = elite_.empty() ? 0 : sweeps_ < 50 ? 1 : rounds_ % (few ? 3 : 2);
-        const double hot = 0.5 * m_.scale, cold = 0.03 * m_.scale;
+        const double hot = 0.5 * m_.scale, cold = coldest();
         if (kind == 0)
             current_.draw(random_);
         else
@@ -115,6 +115,12 @@ class Population {
                 if (hard_.barred(t, values[i])) softer[i] = hard_.low[t] - penalty;
         }
         soft_.penalty = penalty;
+    }
+
+    // The last temperature. Where some tables change the score by far less than others, low ones settle these too.
+    double coldest() {
+        const double usual = 0.03 * m_.scale, least = 0.1 * m_.fine;
+        return m_.fine > 0 ? usual * std::pow(least / usual, random_.uniform()) : usual;
     }
 
     // The labellings have converged: begin with others, and search longer.

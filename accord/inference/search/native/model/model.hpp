@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "clock.hpp"
@@ -42,6 +43,7 @@ struct Member {
 };
 
 struct Model {
+    static constexpr double FINE = 0.05;
     int32_t nodes = 0, edges = 0;
     std::vector<int32_t> count;          // states of a node
     std::vector<int64_t> at;             // [nodes + 1]: where the states of a node begin
@@ -62,6 +64,7 @@ struct Model {
     double wall = 1;                     // more than any change of score between allowed labellings
     double range = 0;                    // more than two allowed labellings can differ, up to rounding
     double scale = 0;                    // typical change of score when a node changes its state
+    double fine = 0;                     // the same of a tenth of the tables, where it is far less than of most; else 0
     int32_t most = 1;                    // largest number of states
     int64_t largest = 1;                 // entries of the largest table of a factor
 
@@ -143,6 +146,7 @@ struct Model {
     // Replace -inf in tables by the lowest allowed value less the penalty, and find `floor` and `scale`.
     void settle() {
         double least = 0, last = 0;
+        std::vector<double> ranges;  // of tables that are not constant
         std::vector<double> squares(nodes, 0.0);
         bool some = false;
         const auto look = [&](const double* values, int64_t size) {
@@ -156,6 +160,7 @@ struct Model {
             }
             if (high < low) low = high = 0;  // nothing is allowed
             least += low, range += high - low, last = low;
+            if (high > low) ranges.push_back(high - low);
             return high - low;
         };
         for (int32_t v = 0; v < nodes; ++v) {
@@ -175,6 +180,12 @@ struct Model {
         const auto own = nodes - std::count(between.begin(), between.end(), 1);
         for (int32_t v = 0; v < nodes; ++v)
             if (between.empty() || !between[v]) scale += std::sqrt(squares[v]) / double(own);
+        if (!ranges.empty()) {
+            const auto place = ranges.begin() + int64_t(ranges.size() / 10);
+            std::nth_element(ranges.begin(), place, ranges.end());
+            const double mean = std::accumulate(ranges.begin(), ranges.end(), 0.0) / double(ranges.size());
+            if (*place < FINE * mean) fine = *place;
+        }
         wall = range + std::max(1.0, 1e-6 * (range + std::fabs(least)));
         if (!some) return;
         penalty = wall;

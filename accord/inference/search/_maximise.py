@@ -18,7 +18,7 @@ from accord.graphs._checks import check_number, check_room
 from accord.inference.kernels.cpu._build import BuildError
 from accord.inference.search import _native, _reference
 from accord.inference.search._ragged import Components, Ragged, ragged
-from accord.inference.search._start import first_labels
+from accord.inference.search._start import decoding, first_labels
 
 log = logging.getLogger("accord.inference")
 
@@ -56,8 +56,10 @@ def maximise(field: PairwiseField | FactorField, budget: float = 1.0, seed: int 
     Graphs of small treewidth are solved exactly by elimination. Others get a bound from sequential reweighted message
     passing (TRW-S, SRMP; Kolmogorov 2006, 2015) that holds whenever it is stopped, and labellings from its rounding,
     from simulated annealing, tabu search and exact moves of large blocks of nodes, and from the combination of such
-    labellings; on large fields with factors the search begins with the best states of max-product beliefs. Branch and
-    bound closes the gap where it can. The call ends as soon as every graph is solved.
+    labellings; on large fields with factors the search begins with the best states of max-product beliefs. Where there
+    is time for it, the search goes on from the labels that `propagate(field, semiring="max").decode()` returns, so that
+    its score is never lower. Branch and bound on losses that are kept soft arc consistent (EDAC) closes the gap where
+    it can. The call ends as soon as every graph is solved.
 
     Args:
         field: the field, pairwise or with factors over any few variables; every replica and every graph of a batch is
@@ -76,9 +78,11 @@ def maximise(field: PairwiseField | FactorField, budget: float = 1.0, seed: int 
     field.check_changes("maximise")
     check_room("maximise", "the potentials in float64", 8 * COPIES * _numbers(field), torch.device("cpu"))
     model = ragged(field)
-    labels = first_labels(field, _numbers(field), budget) if isinstance(field, FactorField) else None
+    numbers = _numbers(field)
+    labels = first_labels(field, numbers, budget) if isinstance(field, FactorField) else None
     start = None if labels is None else model.whole(labels)
-    found = solve(model, budget, seed, time.monotonic() - begun, start=start)
+    decoded = decoding(field, numbers, budget)
+    found = solve(model, budget, seed, time.monotonic() - begun, start=start, later=decoded)
     return _gathered(field, model, found, begun)
 
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ ALL_WAYS = 15
 MOST = 0.2  # seconds of a turn with a fixed amount of work
 LOOK = 0.1  # seconds between looks for an interrupt
 PATIENCE = 2.0  # seconds; a longer search can be interrupted, for which it needs a thread of its own
+LATER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int64))
 SOLVED, OUT_OF_MEMORY = 0, 1  # what the kernel returns, as in native/maximise.cpp
 
 
@@ -33,6 +35,7 @@ class _Arguments(ctypes.Structure):
         ("ways", ctypes.c_int64),
         ("seed", ctypes.c_uint64),
         ("stop", ctypes.c_void_p),
+        ("later", LATER),
         *((name, ctypes.c_void_p) for name in ("labels", "component", "score", "bound")),
         *((name, ctypes.c_void_p) for name in ("method", "proof", "infeasible")),
         ("components", ctypes.c_int64),
@@ -59,6 +62,7 @@ def solve(
     threads: int = 1,
     most: float = MOST,
     patience: float = 0.0,
+    later: Callable[[], np.ndarray | None] | None = None,
 ) -> Components:
     """Search every connected component for at most `budget` seconds in all.
 
@@ -78,6 +82,8 @@ def solve(
             proved its own best, so that a search that ends early stays repeatable.
         most: with `work`, seconds of work of a component's turn, however large it is.
         patience: with `work`, seconds of work of further turns, where nothing allowed was found in the first.
+        later: called once, if a short search leaves a component unsolved: further labels of the field itself,
+            [replicas, nodes], from which the search goes on; or None.
     """
     nodes = model.num_nodes
     whole, real = np.zeros((2, nodes), dtype=np.int64), np.zeros((2, nodes))
@@ -93,6 +99,14 @@ def solve(
     }
     if start is not None:
         inputs["start"] = start
+
+    def write_later(labels: "ctypes._Pointer[ctypes.c_int64]") -> int:
+        found = later() if later is not None else None
+        if found is None:
+            return 0
+        np.ctypeslib.as_array(labels, (nodes,))[:] = model.places(model.whole(found))
+        return 1
+
     inputs = {name: np.ascontiguousarray(values) for name, values in inputs.items()}
     arguments = _Arguments(
         nodes=nodes,
@@ -110,6 +124,7 @@ def solve(
         ways=ways,
         seed=seed,
         stop=stop.ctypes.data,
+        later=LATER(write_later) if later is not None else LATER(),
         labels=whole[0].ctypes.data,
         component=whole[1].ctypes.data,
         score=real[0].ctypes.data,

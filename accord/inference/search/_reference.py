@@ -25,6 +25,7 @@ def solve(
     used: float = 0.0,
     passes: int | None = None,
     start: np.ndarray | None = None,
+    later: object = None,
 ) -> Components:
     """What `_native.solve` returns, as far as it is found in `budget` seconds, of which some are used.
 
@@ -35,6 +36,7 @@ def solve(
         used: seconds of the budget that have passed.
         passes: end after so many passes of the dual or restarts, whatever time they take.
         start: [nodes], labels from which the search begins; -1 leaves a node open.
+        later: ignored; without a compiled kernel, decoding is as slow as this search.
     """
     begun, rng = time.monotonic() - used, np.random.default_rng(seed)
     component = model.components()

@@ -19,6 +19,8 @@ constexpr double EDGE_SHARE = 0.04;         // of the work for a node: what such
 constexpr double FOREVER = 1e300;           // no limit but the budget
 constexpr int MOST_PASSES = 100000;         // of the dual in one turn
 
+constexpr int64_t MANY = 5000;              // nodes, whose first turn may take all the time: further labels come before
+
 // Ways to labels and bounds that may be switched off, for tests.
 enum Way { BY_ELIMINATION = 1, BY_GROUPS = 2, BY_SEARCH = 4, BY_BRANCHING = 8 };
 
@@ -56,10 +58,8 @@ inline void advance_fixed(Portfolio& p, const Model& m, const Arguments& a, cons
     if (a.ways & BY_SEARCH) p.finish();
 }
 
-// By elimination, unless a few passes of the dual, or a short turn of everything else, suffice.
+// By elimination, unless a short turn of everything else suffices.
 inline void solve_exactly(Portfolio& p, double seconds, int64_t ways, const Clock& clock) {
-    p.tighten(clock.seconds() + QUICK_SHARE * seconds, MOST_PASSES);
-    if (p.done()) return;
     const Plan plan = p.plan(seconds * ENTRIES_PER_SECOND);
     if (plan.fixed) return;
     advance(p, std::min(plan.work / ENTRIES_PER_SECOND, QUICK_TURN), ways, clock);
@@ -74,20 +74,33 @@ inline void write(const Arguments& a, int32_t c, const std::vector<int32_t>& nod
         a.labels[nodes[i]] = found.x.empty() ? -1 : part->states[part->model.at[i] + found.x[i]];
 }
 
-// The labels from which the search begins, as states that are left; -1: none.
-inline Labels given(const Arguments& a, const Part& part) {
+// Begins with labels as states that are left; -1: none.
+inline void begin(Job& job, const int64_t* start) {
+    const Part& part = job.part;
     Labels x(part.nodes.size(), -1);
+    bool some = false;
     for (size_t i = 0; i < x.size(); ++i)
         for (int32_t s = 0; s < part.model.count[i]; ++s)
-            if (part.states[part.model.at[i] + s] == a.start[part.nodes[i]]) x[i] = s;
-    return x;
+            if (part.states[part.model.at[i] + s] == start[part.nodes[i]]) x[i] = s, some = true;
+    if (some) job.portfolio.begin(std::move(x));
+}
+
+using Jobs = std::vector<std::pair<int32_t, std::unique_ptr<Job>>>;
+
+// Further labels, if any component is not solved.
+inline void go_on(const Arguments& a, Jobs& open) {
+    if (std::all_of(open.begin(), open.end(), [](auto& entry) { return entry.second->portfolio.done(); })) return;
+    std::vector<int64_t> labels(a.nodes, -1);
+    if (!a.later(labels.data())) return;
+    for (auto& [c, job] : open)
+        if (!job->portfolio.done()) begin(*job, labels.data());
 }
 
 inline void solve(Arguments& a) {
     const Clock clock(a.budget - a.used, a.stop);
     Parts parts(a);
     a.components = parts.size();
-    std::vector<std::pair<int32_t, std::unique_ptr<Job>>> open;
+    Jobs open;
     for (int32_t c = 0; c < parts.size(); ++c) {
         Part part;
         if (!parts.prepare(c, part)) {
@@ -103,11 +116,7 @@ inline void solve(Arguments& a) {
             const Plan plan = job->portfolio.plan((a.start && !a.distinct) || !m.factors.empty() ? quick : QUICK_WORK);
             if (!plan.fixed) job->portfolio.eliminate(plan, FOREVER);
         }
-        if (a.start && !job->portfolio.done()) {
-            Labels x = given(a, job->part);
-            const auto is_given = [](int32_t label) { return label >= 0; };
-            if (std::any_of(x.begin(), x.end(), is_given)) job->portfolio.begin(std::move(x));
-        }
+        if (a.start && !job->portfolio.done()) begin(*job, a.start);
         if (job->portfolio.done())
             write(a, c, job->part.nodes, &job->part, job->portfolio.found);
         else
@@ -129,21 +138,25 @@ inline void solve(Arguments& a) {
             helper = std::make_unique<Helper>(models, a.seed + 1, a.budget - a.used - clock.elapsed());
         } catch (const std::system_error&) {  // no more threads are allowed
         }
-    // A share of the time for exact solutions, before anything else is tried on the component.
-    for (auto& [c, job] : open) {
-        const double seconds = 0.75 * a.budget / double(open.size());
-        if (a.ways & BY_ELIMINATION && seconds * ENTRIES_PER_SECOND > QUICK_WORK && !clock.late())
-            solve_exactly(job->portfolio, seconds, a.ways, clock);
-    }
+    // A share of the time for exact solutions, before anything else is tried on the component but a few passes of the dual.
+    const double seconds = 0.75 * a.budget / std::max<double>(1, double(open.size()));
+    const bool exactly = a.ways & BY_ELIMINATION && seconds * ENTRIES_PER_SECOND > QUICK_WORK;
+    for (auto& [c, job] : open)
+        if (exactly && !clock.late()) job->portfolio.tighten(clock.seconds() + QUICK_SHARE * seconds, MOST_PASSES);
+    const bool many = a.nodes > MANY;
+    if (a.later && many && !clock.late()) go_on(a, open);
+    for (auto& [c, job] : open)
+        if (exactly && !job->portfolio.done() && !clock.late()) solve_exactly(job->portfolio, seconds, a.ways, clock);
     double work = 0;
     for (auto& [c, job] : open) work = std::max(work, Dual::effort(job->part.model));
     double share = std::max(FIRST_TURN, 1e-9 * FIRST_PASSES * work);
     share = std::min(share, 0.3 * a.budget / std::max<double>(1, double(open.size())));
-    for (; !open.empty(); share *= 2) {
+    for (bool first = true; !open.empty(); share *= 2, first = false) {
         for (auto& [c, job] : open) {
             Portfolio& p = job->portfolio;
             if (!p.done()) advance(p, share, a.ways, clock);
         }
+        if (first && a.later && !many && !clock.late()) go_on(a, open);
         const bool last = clock.late();
         if (last && helper) {
             helper->stop();

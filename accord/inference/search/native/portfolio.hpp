@@ -2,6 +2,7 @@
 // labellings from several searches, their combinations, and branch and bound.
 #pragma once
 #include <memory>
+#include <utility>
 
 #include "bounds/branch.hpp"
 #include "bounds/minibuckets.hpp"
@@ -62,7 +63,8 @@ class Portfolio {
         if (eliminator_.solve(plan, x, random_, 0, deadline, clock_)) close(x, ELIMINATION);
     }
 
-    // Begins with labels, improved by changes of single nodes. Those that are -1 become the best given the others.
+    // Begins with labels, improved by changes of single nodes, or goes on from them if they are the best so far. Those that
+    // are -1 become the best given the others.
     void begin(Labels x) {
         Labels open;
         for (int32_t v = 0; v < m_.nodes; ++v)
@@ -72,11 +74,11 @@ class Portfolio {
             clock_.add(plan.effort);
             eliminator_.solve(plan, x, random_, 0, 1e300, clock_);
         }
-        offer(x, LOCAL);
+        begun_ |= found.x.empty();
+        begun_ |= offer(x, LOCAL);
         Labelling start(m_);
         start.set(x), start.improve(random_);
-        offer(start.x, LOCAL);
-        begun_ = true;
+        begun_ |= offer(start.x, LOCAL);
     }
 
     // Passes of the dual until it converges, the gap is closed or time is up; every few passes a labelling.
@@ -152,9 +154,9 @@ class Portfolio {
         if (!population_) {
             population_ = std::make_unique<Population>(m_, random_, clock_, std::max(deadline - clock_.seconds(), 0.0));
             if (!found.x.empty()) population_->add(found.x);
-            if (begun_ && !found.x.empty())
-                population_->refine(found.x, deadline, [&](const Labels& x) { return offer(x, LOCAL); });
         }
+        if (std::exchange(begun_, false) && !found.x.empty())
+            population_->refine(found.x, deadline, [&](const Labels& x) { return offer(x, LOCAL); });
         while (!done() && !clock_.past(deadline) && !(any && !found.x.empty())) {
             population_->round(deadline, [&](const Labels& x) { return offer(x, LOCAL); });
             if (population_->too_soft()) {

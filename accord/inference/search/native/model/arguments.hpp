@@ -25,6 +25,7 @@ struct Arguments {
     int64_t ways;    // which ways are open, as bits: see Way
     uint64_t seed;
     const volatile int32_t* stop;  // not 0: end as soon as possible
+    int (*later)(int64_t*);        // writes [nodes] labels to go on from, like `start`; 0: it has none. May be null
     int64_t* labels;     // [nodes]: state, counted from the node's first; -1 where no labelling was found
     int64_t* component;  // [nodes]
     double *score, *bound;      // [components]; room for one for each node

@@ -37,7 +37,7 @@ inline void advance(Portfolio& p, double share, int64_t ways, const Clock& clock
     if (!p.converged()) p.tighten(until(0.25), MOST_PASSES);
     if (!p.done()) p.satisfy(until(0.5));
     if (!p.done() && ways & BY_GROUPS) p.tighten_by_groups(until(0.3));
-    if (!p.done() && ways & BY_SEARCH) p.search(until(p.nearly_solved() ? 0.4 : 0.95), any);
+    if (!p.done() && ways & BY_SEARCH) p.search(until(p.search_share()), any);
     if (!p.done() && ways & BY_BRANCHING) p.branch(end);
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bounds/branch.hpp"
+#include "bounds/hybrid.hpp"
 #include "bounds/minibuckets.hpp"
 #include "bounds/trws.hpp"
 #include "elimination/elimination.hpp"
@@ -174,22 +175,34 @@ class Portfolio {
         offer(last.x, LOCAL);
     }
 
-    // Whether the gap is so small, or the field, that branching has a chance.
-    bool nearly_solved() const {
-        return m_.nodes <= 60 || (!found.x.empty() && found.bound - found.score < 10 * m_.scale);
+    // Of a turn, what local search gets: less where the gap is so small, or the field, that branching has a chance.
+    double search_share() const {
+        if (!found.x.empty() && found.bound - found.score < 10 * m_.scale) return 0.4;
+        return m_.nodes > 60 ? 0.95 : hopeful_ ? 0.4 : 0.8;
     }
 
+    // A complete search. Where mini-buckets are far tighter, they guide it better. Where messages have lowered the bound,
+    // a few branches that they bound may close the gap: a part of the first turns is for these.
     void branch(double deadline) {
-        if (!dual_ || !m_.allowed(found.bound)) return;
-        Branch tree(m_, *dual_);
+        if (!dual_ || !m_.allowed(found.bound) || !Losses::fits(m_)) return;
+        if (!hybrid_) {
+            const double preparing = 20.0 * double(m_.tables.size() + m_.unary.size());
+            if (clock_.seconds() + 1e-9 * preparing > deadline) return;
+            clock_.add(preparing);
+            hybrid_ = std::make_unique<Hybrid>(m_, *dual_);
+        }
         Labels x = found.x;
         double score = std::isfinite(found.score) ? found.score : m_.floor - 1;
-        // Where mini-buckets are far tighter than the dual, they guide the search better.
-        const bool guided = groups_ && groups_->root - score < 0.7 * (dual_->bound - score);
-        const bool proved = guided ? groups_->prove(x, score, 0.5 * tolerance(), deadline, clock_)
-                                   : tree.prove(x, score, 0.5 * tolerance(), deadline, clock_);
+        const bool guided = groups_ && groups_->root - score < 0.7 * (hybrid_->bound() - score);
+        const double before = hybrid_->bound() - score;
+        const double gap = 0.5 * tolerance(), now = clock_.seconds();
+        bool proved = guided && groups_->prove(x, score, gap, deadline, clock_);
+        if (!guided && branched_ < MOST_BRANCHED && dual_->bound < m_.ceiling - 1e-6 * m_.scale)
+            ++branched_, proved = Branch(m_, *dual_).prove(x, score, gap, now + BRANCH_SHARE * (deadline - now), clock_);
+        if (!guided && !proved) proved = hybrid_->prove(x, score, gap, deadline, clock_);
+        hopeful_ = guided || hybrid_->bound() - score < 0.9 * before;
         if (!x.empty() && score > found.score && m_.allowed(score)) offer(x, BRANCHING);
-        if (!proved) return;
+        if (!proved) return lower(std::max(hybrid_->bound(), score));
         if (found.x.empty())
             found.infeasible = true, found.bound = -std::numeric_limits<double>::infinity();
         else
@@ -203,6 +216,8 @@ class Portfolio {
     bool converged() const { return converged_; }
 
   private:
+    static constexpr double BRANCH_SHARE = 0.4;      // of a turn's complete search
+    static constexpr int MOST_BRANCHED = 3;          // turns
     static constexpr double MOST_ENTRIES = 1 << 26;  // of one table: 512 MB
     static constexpr double GROUP_ENTRIES_PER_SECOND = 1e8;  // of mini-buckets, on a slow machine
     static constexpr double MOST_WORK = 2e9;         // entries of all tables: 1 GB for the choices with two states
@@ -220,9 +235,11 @@ class Portfolio {
     std::unique_ptr<Dual> dual_;
     std::unique_ptr<Feasible> feasible_;
     std::unique_ptr<MiniBuckets> groups_;
+    std::unique_ptr<Hybrid> hybrid_;
     std::unique_ptr<Population> population_;
-    bool converged_ = false, begun_ = false;
+    bool converged_ = false, begun_ = false, hopeful_ = true;
     double group_limit_ = 0;
+    int branched_ = 0;
 
     bool offer(const Labels& x, Method method) {
         const double score = m_.score(x);

@@ -9,8 +9,6 @@ class Branch {
   public:
     Branch(const Model& m, Dual& root) : m_(m), dual_(m), root_(root) {}
 
-    int64_t branches = 0;
-
     // True: no labelling is better than `best`, which may have been improved, by more than `gap`.
     bool prove(Labels& best, double& score, double gap, double deadline, const Clock& clock) {
         stack_.clear();
@@ -22,7 +20,6 @@ class Branch {
             stack_.pop_back();
             dual_.messages().swap(part.messages);
             dual_.unary().swap(part.unary);
-            ++branches;
             double before = std::numeric_limits<double>::max();
             bool closed = false;
             for (int pass = 0; pass < MOST_PASSES; ++pass) {

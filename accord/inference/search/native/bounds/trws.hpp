@@ -67,6 +67,29 @@ class Dual {
         return total_.data();
     }
 
+    // The share of its total that the last pass backwards left to a node.
+    double rest_share(int32_t v) const {
+        double rest = 1;
+        for (const Arc* a = m_.begin(v); a != m_.end(v); ++a) rest -= a->other < v ? share_[v] : 0;
+        for (const int32_t* s = m_.slots_begin(v); s != m_.slots_end(v); ++s) rest -= ends(*s, false) ? 0 : share_[v];
+        return std::max(rest, 0.0);
+    }
+    // What that pass gave from node v to the edge of its arc, less the message into v.
+    void given(const Arc& a, int32_t v, double* out) {
+        const double *total = totals(v), *in = messages_.data() + at_[2 * a.edge + a.forward];
+        for (int32_t i = 0; i < m_.count[v]; ++i) out[i] = (a.other < v ? share_[v] * total[i] : 0) - in[i];
+    }
+    // A factor's table with what the pass gave to it, less its messages.
+    std::vector<double> given(const Factor& f) {
+        std::vector<double> table(m_.tables.begin() + f.table, m_.tables.begin() + f.table + f.size);
+        for (int32_t s = f.first; s < f.first + f.order; ++s) {
+            const Member& u = m_.members[s];
+            const double* own = part(s);
+            for (int64_t i = 0; i < f.size; ++i) table[i] += own[i / u.stride % u.count];
+        }
+        return table;
+    }
+
     // What the messages leave of an edge's table: [source states, target states].
     std::vector<double> rest(int32_t e) const {
         const int32_t k = m_.count[m_.source[e]], far = m_.count[m_.target[e]];

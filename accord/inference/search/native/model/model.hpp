@@ -59,6 +59,7 @@ struct Model {
     std::vector<int32_t> factor_of;      // [members]
     std::vector<char> between;           // nodes that were added to express rules as tables; empty: none
     std::vector<int32_t> near_at, near;  // the other nodes of the edges and factors of a node, each once
+    double ceiling = 0;                  // sum of the highest values of all nodes and tables
     double floor = -1e300;               // least score of an allowed labelling
     double penalty = 0;                  // of a forbidden combination; 0: there are none
     double wall = 1;                     // more than any change of score between allowed labellings
@@ -159,7 +160,7 @@ struct Model {
                 low = std::min(low, values[i]), high = std::max(high, values[i]);
             }
             if (high < low) low = high = 0;  // nothing is allowed
-            least += low, range += high - low, last = low;
+            least += low, ceiling += high, range += high - low, last = low;
             if (high > low) ranges.push_back(high - low);
             return high - low;
         };

@@ -34,6 +34,13 @@ def test_bounds_hold_wherever_the_search_stops(work):
         assert (score >= best - slack).all() and (bound <= best + slack).all()
 
 
+@pytest.mark.parametrize("offset", [-1000.0, 1000.0])
+def test_a_constant_in_every_table_does_not_mislead_the_search(offset):
+    field = small_fields(150, seed=116, states=3, largest=10)
+    bound, score, best = bounds_and_scores(field.with_potentials(edge=field.edge + offset), work=1e-4, ways=BRANCHING)
+    np.testing.assert_allclose([bound, score], [best, best], rtol=1e-8, atol=1e-6)
+
+
 def test_bounds_fall_while_the_search_goes_on():
     fields = [transmitters(12, 40, 5, seed) for seed in range(10)]
     least = np.full(10, np.inf)

@@ -38,16 +38,21 @@ class Branch {
             if (closed) continue;
             if (clock.past(deadline)) return false;
             clock.add(5.0 * double(dual_.messages().size()));
-            const int32_t v = ambiguous(x);
-            if (v < 0) continue;  // every node has one state left: the rounding above was the labelling
+            const int32_t v = ambiguous();
+            if (v < 0) {  // every node has one state left, which rounding by the messages need not have taken
+                for (int32_t u = 0; u < m_.nodes; ++u) x[u] = std::max(best_state(u), 0);
+                const double left = m_.score(x);
+                if (m_.allowed(left) && left > score) score = left, best = x;
+                continue;
+            }
             const int32_t state = best_state(v);
             held = stack_.size() * (dual_.messages().size() + dual_.unary().size());
             if (held > MOST_HELD) return false;
             Part without{dual_.messages(), dual_.unary()};
-            without.unary[m_.at[v] + state] = -m_.wall;
+            without.unary[m_.at[v] + state] -= m_.wall;
             Part with{std::move(dual_.messages()), std::move(dual_.unary())};
             for (int32_t i = 0; i < m_.count[v]; ++i)
-                if (i != state) with.unary[m_.at[v] + i] = -m_.wall;
+                if (i != state) with.unary[m_.at[v] + i] = m_.unary[m_.at[v] + i] - m_.wall;
             dual_.messages().resize(root_.messages().size());
             stack_.push_back(std::move(without));
             stack_.push_back(std::move(with));  // the likelier half first
@@ -66,7 +71,8 @@ class Branch {
     Dual& root_;
     std::vector<Part> stack_;
 
-    bool open(int32_t v, int32_t i) { return dual_.unary()[m_.at[v] + i] > -m_.wall; }
+    // Values of the field may themselves be below -wall.
+    bool open(int32_t v, int32_t i) { return dual_.unary()[m_.at[v] + i] == m_.unary[m_.at[v] + i]; }
 
     int32_t best_state(int32_t v) {
         const double* total = dual_.totals(v);
@@ -77,7 +83,7 @@ class Branch {
     }
 
     // The node whose best two states are closest, given how many edges and factors depend on it.
-    int32_t ambiguous(const Labels&) {
+    int32_t ambiguous() {
         int32_t found = -1;
         double least = 1e300;
         for (int32_t v = 0; v < m_.nodes; ++v) {

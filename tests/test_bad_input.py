@@ -1,11 +1,11 @@
 """Bad input gives a valid result or one of `accord.errors`, never a crash or a wrong result.
 
-More than 10,000 calls with broken arguments are drawn by `fuzzing.py` and `breaking.py`.
+More than 10,000 calls with broken arguments are drawn by `support/fuzzing.py` and `support/breaking.py`.
 """
 
 import pytest
 import torch
-from fuzzing import MESSAGE, TARGETS, Case, draw_case
+from support.fuzzing import MESSAGE, TARGETS, Case, draw_case
 from torch import Tensor
 from torch_geometric.data import Data
 

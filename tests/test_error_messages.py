@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from fuzzing import MESSAGE
+from support.fuzzing import MESSAGE
 from torch_geometric.data import Data
 
 from accord import NodeClassifier, PairwiseField, enumerate_beliefs, propagate

@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command_line import call
-from serving import Server
+from support.command_line import call
+from support.serving import Server
 
 from accord.datasets import find_file
 

@@ -1,7 +1,7 @@
 """One data folder and one run trained on it, shared by all tests of the command line."""
 
 import pytest
-from command_line import QUICK, call, make_data
+from support.command_line import QUICK, call, make_data
 
 
 @pytest.fixture(scope="session")

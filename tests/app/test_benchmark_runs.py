@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 import torch
-from command_line import QUICK, call
 from sklearn.base import clone
+from support.command_line import QUICK, call
 
 from accord.datasets import load_benchmark, write_graph
 from accord.estimator import NodeClassifier

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import QUICK, call, refused
+from support.command_line import QUICK, call, refused
 
 import accord
 from accord.app import cli

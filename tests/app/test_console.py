@@ -1,7 +1,7 @@
 import warnings
 
 import pytest
-from command_line import call
+from support.command_line import call
 
 from accord.app.console import counted, describe_os_error, in_command_line_words, show_warning
 from accord.errors import DivergenceWarning, GraphError, OptionError

@@ -6,7 +6,7 @@ import json
 
 import pytest
 import torch
-from command_line import call, make_graph, refused
+from support.command_line import call, make_graph, refused
 
 from accord.app.knowledge import GivenOptions
 from accord.datasets import read_graph, write_graph

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 import torch
-from command_line import QUICK, call
 from learning.process_cases import start_processes
-from matrix import matrix
 from safetensors.torch import load_file
+from support.command_line import QUICK, call
+from support.matrix import matrix
 
 from accord._launched import NEEDED
 from accord.app import launching

@@ -1,5 +1,5 @@
 import pytest
-from command_line import make_data
+from support.command_line import make_data
 
 from accord.app.commands.fit import build_model
 from accord.app.settings import FitSettings

@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from command_line import NAMES, call, make_graph, refused
 from safetensors.torch import load_file
+from support.command_line import NAMES, call, make_graph, refused
 
 from accord.datasets import write_graph, write_graphs
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 from attack.harness.trial import Trial
-from fuzzing import TARGETS, draw_case
+from support.fuzzing import TARGETS, draw_case
 from test_bad_input import is_rejected
 
 CALLS = 100  # in one case

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from attack.commands import Answer, run_command
-from command_line import make_data
+from support.command_line import make_data
 
 QUICK = ["--encoder", "mlp", "--max-epochs", "15", "--accelerator", "cpu", "--set", "training.checkpoint_every=5"]
 METHODS: dict[str, list[str]] = {

@@ -19,7 +19,7 @@ def study():
     )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    sys.path.remove(str(folder))
+    sys.path.remove(folder)
     return module
 
 

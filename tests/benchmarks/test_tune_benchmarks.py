@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from made_graphs import made_trees
+from support.made_graphs import made_trees
 
 from accord.tuning import SearchBudget
 

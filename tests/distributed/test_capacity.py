@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from command_line import call, refused
+from support.command_line import call, refused
 
 from accord.distributed import LargeGraph, Machine, cut_part, demand, fewest_machines
 from accord.distributed._capacity import BYTE_SECONDS, MEASURED, MESSAGE_SECONDS, figures

@@ -5,7 +5,7 @@ import warnings
 import pytest
 from distributed.in_parts import run_in_parts
 from distributed.model_cases import MODELS, check_models, check_refused, check_warned, fit, labelled
-from matrix import matrix
+from support.matrix import matrix
 
 from accord.estimator import NodeClassifier
 

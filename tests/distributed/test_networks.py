@@ -4,7 +4,7 @@ import pytest
 import torch
 from distributed.in_parts import run_in_parts
 from distributed.network_cases import ON_PARTS, check_networks, check_refusals, check_without_exchange
-from matrix import matrix
+from support.matrix import matrix
 
 from accord.distributed._halo import Halo
 from accord.encoders import ENCODERS

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from matrix import matrix
+from support.matrix import matrix
 
 from accord.datasets import load_benchmark
 from accord.distributed import cut_part, partition

@@ -3,7 +3,7 @@
 import pytest
 from distributed.in_parts import run_in_parts
 from distributed.solving_cases import check_infeasible, check_solving
-from matrix import matrix
+from support.matrix import matrix
 
 
 @pytest.mark.parametrize("ranks", [2, matrix(4)])

@@ -6,8 +6,8 @@ import torch
 from distributed.in_parts import run_in_parts
 from distributed.table_cases import CASES, check_folders, named_graph
 from distributed.whole_graphs import whole_graph
-from matrix import matrix
 from pyarrow import parquet
+from support.matrix import matrix
 from torch_geometric.data import Data
 
 from accord.distributed import cut_graph, cut_part, read_parts, write_parts

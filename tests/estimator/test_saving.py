@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 import torch
-from command_line import make_graph
 from safetensors.torch import load_file, save_file
+from support.command_line import make_graph
 
 from accord import NodeClassifier
 from accord._files import file_checksum, sealed

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from made_graphs import made_trees
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from support.made_graphs import made_trees
 from torch_geometric.data import Data
 
 from accord import NodeClassifier

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from hypothesis import given
-from strategies import DTYPE, fields
+from support.strategies import DTYPE, fields
 from torch.testing import assert_close
 
 from accord import PairwiseField, enumerate_beliefs, propagate

@@ -3,7 +3,7 @@
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import DTYPE, fields
+from support.strategies import DTYPE, fields
 from torch.testing import assert_close
 
 from accord import PairwiseField, propagate

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import DTYPE
+from support.strategies import DTYPE
 
 from accord import PairwiseField, enumerate_beliefs
 from accord.errors import OptionError

@@ -1,7 +1,7 @@
 """Graphs and fields that the tests of exact inference share."""
 
 import torch
-from strategies import DTYPE
+from support.strategies import DTYPE
 
 from accord import PairwiseField
 

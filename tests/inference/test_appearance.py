@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import edge_lists
+from support.strategies import edge_lists
 from torch.testing import assert_close
 
 from accord.graphs.structure._peeling import peel

@@ -2,7 +2,7 @@
 
 import torch
 from hypothesis import given
-from strategies import fields
+from support.strategies import fields
 
 from accord.inference import propagate, trace
 

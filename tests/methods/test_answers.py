@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from made_graphs import made_trees
-from made_recipes import recipe_for
+from support.made_graphs import made_trees
+from support.made_recipes import recipe_for
 from torch.testing import assert_close
 
 from accord.encoders import GCN, MLP, LinearScorer

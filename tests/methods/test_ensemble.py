@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from made_graphs import made_trees
+from support.made_graphs import made_trees
 from torch.testing import assert_close
 
 from accord.encoders import GCN, MLP, LinearScorer

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from made_graphs import made_trees
-from made_recipes import recipe_for
+from support.made_graphs import made_trees
+from support.made_recipes import recipe_for
 from torch.testing import assert_close
 
 import accord

@@ -6,8 +6,8 @@ from importlib import import_module
 
 import pytest
 import torch
-from made_graphs import made_trees
-from made_recipes import recipe_for
+from support.made_graphs import made_trees
+from support.made_recipes import recipe_for
 from torch.testing import assert_close
 
 import accord

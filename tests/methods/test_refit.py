@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from made_graphs import made_trees
+from support.made_graphs import made_trees
 from torch.testing import assert_close
 from torch_geometric.data import Data
 

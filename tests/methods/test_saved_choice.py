@@ -4,8 +4,8 @@ import json
 
 import pytest
 import torch
-from made_graphs import made_trees
-from made_recipes import recipe_for
+from support.made_graphs import made_trees
+from support.made_recipes import recipe_for
 
 import accord
 from accord.encoders import GCN, MLP, LinearScorer

@@ -1,7 +1,7 @@
 """Smoothing: PyG's label propagation on predictions, chosen on validation data."""
 
 import torch
-from made_graphs import made_trees
+from support.made_graphs import made_trees
 from torch.testing import assert_close
 
 import accord

@@ -4,7 +4,7 @@ tests/app/commands/test_tune.py has the command, with four workers.
 """
 
 import pytest
-from made_searches import BUDGET, SPACE, made_problem, table
+from support.made_searches import BUDGET, SPACE, made_problem, table
 
 from accord.distributed.engines import ProcessEngine, RayEngine
 from accord.tuning import search

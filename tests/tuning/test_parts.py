@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from made_graphs import made_trees
+from support.made_graphs import made_trees
 
 from accord.encoders import GCN, MLP, BilinearScorer
 from accord.learning import CombinationGrid, PartOptions, Replicas, TrainingOptions, TrainingRun

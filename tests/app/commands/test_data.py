@@ -4,7 +4,7 @@ import csv
 import re
 
 import pytest
-from command_line import call, refused
+from support.command_line import call, refused
 
 from accord.datasets import read_folder, read_graphs
 

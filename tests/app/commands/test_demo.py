@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from command_line import call, refused
+from support.command_line import call, refused
 
 from accord.app.commands import demo
 

@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 import torch
-from command_line import call, make_graph, refused
+from support.command_line import call, make_graph, refused
 
 from accord.datasets import read_graphs, write_graph
 from accord.estimator import NodeClassifier

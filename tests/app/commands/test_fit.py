@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import torch
-from command_line import NAMES, QUICK, call, make_data, make_graph, refused
+from support.command_line import NAMES, QUICK, call, make_data, make_graph, refused
 
 from accord.app import progress
 from accord.app.commands import fit

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 import torch
-from command_line import QUICK, call, make_graph, refused
+from support.command_line import QUICK, call, make_graph, refused
 from torch_geometric.data import Data
 
 from accord.datasets import read_graph, write_graph

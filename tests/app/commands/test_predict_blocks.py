@@ -9,8 +9,8 @@ from threading import Event, Thread
 
 import pyarrow.parquet as parquet
 import pytest
-from command_line import NAMES, call, make_graph, refused
-from matrix import matrix
+from support.command_line import NAMES, call, make_graph, refused
+from support.matrix import matrix
 
 from accord.app.commands.predict import Wanted, predict_blocks
 from accord.app.runs import open_model

@@ -6,9 +6,9 @@ import pyarrow.parquet
 import pytest
 import torch
 from app.commands.launched_cases import predict_launched
-from command_line import call
 from distributed.in_parts import run_in_parts
 from distributed.model_cases import SOMETIMES, fit, labelled
+from support.command_line import call
 
 from accord.datasets import write_graph
 from accord.distributed import write_parts

@@ -4,7 +4,7 @@ import shutil
 from html.parser import HTMLParser
 
 import pytest
-from command_line import call, refused
+from support.command_line import call, refused
 
 from accord._files import CHECKSUM
 

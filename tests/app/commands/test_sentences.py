@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from command_line import call, refused
+from support.command_line import call, refused
 
 from accord.app.runs import open_run
 from accord.datasets import read_sentences, write_sentences

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import refused
-from serving import Server
+from support.command_line import refused
+from support.serving import Server
 
 from accord.app.commands.serve import check_token, is_loopback, read_token
 from accord.errors import OptionError

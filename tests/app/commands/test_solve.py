@@ -5,9 +5,9 @@ import math
 
 import pytest
 import torch
-from command_line import call, refused
 from conftest import require_file
-from strategies import DTYPE
+from support.command_line import call, refused
+from support.strategies import DTYPE
 
 import accord
 from accord.app.commands.solve import _work

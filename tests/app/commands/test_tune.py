@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from command_line import call, make_data, refused
+from support.command_line import call, make_data, refused
 
 from accord import NodeClassifier
 from accord.datasets import read_folder, read_graphs, write_graph

@@ -1,8 +1,8 @@
 """A served model: as an application in this process, and as a real server in another."""
 
 import pytest
-from command_line import NAMES, make_graph
-from serving import Server, here_app
+from support.command_line import NAMES, make_graph
+from support.serving import Server, here_app
 
 from accord.app.server.limits import Limits
 from accord.datasets import write_graph

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 import torch
-from command_line import NAMES, make_graph
 from starlette.testclient import TestClient
+from support.command_line import NAMES, make_graph
 
 from accord.datasets import read_graph
 

@@ -1,8 +1,8 @@
 """Hosts, origins, tokens and sizes, checked before anything is read."""
 
 import pytest
-from serving import here_app
 from starlette.testclient import TestClient
+from support.serving import here_app
 
 from accord.app.server.limits import Limits
 

@@ -8,8 +8,8 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from jsonschema_rs import validator_for
 from schemathesis import GenerationMode
-from serving import here_app
 from starlette.testclient import TestClient
+from support.serving import here_app
 
 from accord.app.server.limits import Limits
 

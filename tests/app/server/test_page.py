@@ -7,9 +7,9 @@ import struct
 
 import pytest
 import torch
-from browsing import browser, chromium_path
-from command_line import NAMES, make_graph
-from serving import Server
+from support.browsing import browser, chromium_path
+from support.command_line import NAMES, make_graph
+from support.serving import Server
 
 from accord.datasets import read_graph, write_graph
 from accord.estimator import NodeClassifier

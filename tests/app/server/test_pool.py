@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from serving import HereWorker
+from support.serving import HereWorker
 
 from accord.app.server.limits import Limits, Refused
 from accord.app.server.pool import Pool

@@ -5,7 +5,7 @@ import signal
 from multiprocessing import Pipe
 
 import pytest
-from command_line import NAMES
+from support.command_line import NAMES
 
 from accord.app.server.limits import Limits
 from accord.app.server.worker import FAILED, READY, Job, work

@@ -2,7 +2,7 @@ import json
 
 import pytest
 import torch
-from command_line import call, make_graph, refused
+from support.command_line import call, make_graph, refused
 
 from accord.bench.defaults import Record, Task, _run, load_task, run_defaults, table
 from accord.bench.defaults._peers import fit_logistic_regression, fit_plain_gnn

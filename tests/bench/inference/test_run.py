@@ -5,7 +5,7 @@ import time
 
 import pytest
 import torch
-from command_line import call, refused
+from support.command_line import call, refused
 
 from accord import propagate
 from accord.bench.inference import _machine as machine

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from command_line import call, refused
+from support.command_line import call, refused
 from torch_geometric.data import Data
 
 from accord.bench.learning import _report as report

@@ -4,8 +4,8 @@ import multiprocessing
 import os
 from functools import partial
 
-import engine_work as work
 import pytest
+from support import engine_work as work
 
 from accord.distributed.engines import LocalEngine, ProcessEngine, open_engine
 from accord.errors import ConvergenceWarning, GraphError, OptionError, WorkerError

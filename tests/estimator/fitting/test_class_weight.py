@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from made_graphs import made_trees
+from support.made_graphs import made_trees
 from torch_geometric.data import Data
 
 from accord import NodeClassifier

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from made_graphs import made_trees
 from sklearn.base import clone
+from support.made_graphs import made_trees
 from torch_geometric.data import Data
 
 from accord import NodeClassifier

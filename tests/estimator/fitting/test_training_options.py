@@ -1,8 +1,8 @@
 """`NodeClassifier(training=...)`: options of training by name, which leave all else to be decided by the data."""
 
 import pytest
-from made_graphs import made_trees
 from sklearn.base import clone
+from support.made_graphs import made_trees
 
 from accord import NodeClassifier
 from accord.errors import InputTypeError, OptionError

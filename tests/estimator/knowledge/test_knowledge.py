@@ -8,8 +8,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_graphs import made_trees
-from made_recipes import recipe_for
+from support.made_graphs import made_trees
+from support.made_recipes import recipe_for
 from torch.testing import assert_close
 from torch_geometric.data import Batch, Data
 

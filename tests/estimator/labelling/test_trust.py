@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from made_recipes import recipe_for
+from support.made_recipes import recipe_for
 from torch_geometric.data import Data
 
 import accord

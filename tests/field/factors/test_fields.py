@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from factor_cases import DTYPE, enumerated, factor_fields, labellings
 from hypothesis import assume, given
-from strategies import fields
+from support.factor_cases import DTYPE, enumerated, factor_fields, labellings
+from support.strategies import fields
 from torch.testing import assert_close
 
 from accord import AutomatonFactors, FactorField, OrFactors, PairwiseField, PottsFactors, TableFactors

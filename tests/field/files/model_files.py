@@ -2,7 +2,7 @@
 
 import torch
 from hypothesis import strategies as st
-from strategies import fields
+from support.strategies import fields
 
 from accord import FactorField, TableFactors
 

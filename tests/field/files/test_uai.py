@@ -11,7 +11,7 @@ from conftest import require_file
 from field.files.model_files import SMALL, all_labels, any_fields, factor_fields, small_score
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import fields
+from support.strategies import fields
 
 import accord
 from accord import AtMostOneFactors, FactorField, OrFactors, PairwiseField, PottsFactors, read_uai, write_uai

@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from triangle_cases import loopy_graphs, random_field
+from support.triangle_cases import loopy_graphs, random_field
 
 from accord.errors import FieldError, GraphError
 from accord.field.triangles import TriangleField, TrianglePseudomarginals

@@ -3,7 +3,7 @@
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import edge_lists
+from support.strategies import edge_lists
 
 from accord.graphs.structure._peeling import peel
 

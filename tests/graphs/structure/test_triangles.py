@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import edge_lists
+from support.strategies import edge_lists
 
 from accord.errors import GraphError
 from accord.graphs import triangles

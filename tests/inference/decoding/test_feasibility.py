@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from inference.search_cases import colouring as planted_colouring
-from strategies import DTYPE, fields
+from support.strategies import DTYPE, fields
 
 from accord import PairwiseField, propagate
 from accord.errors import InfeasibleError, TooLargeError

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inference.exact_cases import EXACT, chain, complete, grid, random_field
 from scipy.special import logsumexp
-from strategies import DTYPE, fields, union
+from support.strategies import DTYPE, fields, union
 from torch.testing import assert_close
 
 from accord import PairwiseField, enumerate_beliefs

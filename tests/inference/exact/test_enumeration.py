@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from inference.exact_cases import EXACT, chain, random_field
-from strategies import fields
+from support.strategies import fields
 from torch.testing import assert_close
 
 from accord import enumerate_beliefs

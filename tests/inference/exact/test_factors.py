@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inference.exact_cases import EXACT, chain, complete, random_field
 from inference.factor_cases import factor_fields
-from strategies import DTYPE
+from support.strategies import DTYPE
 from torch.testing import assert_close
 
 from accord import FactorField, OrFactors, PairwiseField, TableFactors, enumerate_beliefs

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from inference.exact_cases import chain, complete, grid
-from strategies import edge_lists
+from support.strategies import edge_lists
 
 from accord.inference.exact._order import _min_fill, find_cliques
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from factor_cases import DTYPE, enumerated, factor_fields, side_by_side
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.factor_cases import DTYPE, enumerated, factor_fields, side_by_side
 from torch.testing import assert_close
 
 from accord import AtMostOneFactors, FactorField, PairwiseField, PottsFactors, TableFactors, propagate

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from factor_cases import factor_fields
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import DTYPE, edge_lists
+from support.factor_cases import factor_fields
+from support.strategies import DTYPE, edge_lists
 from torch.testing import assert_close
 
 from accord import FactorField, OrFactors, PairwiseField, TableFactors, propagate

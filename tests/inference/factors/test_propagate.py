@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from factor_cases import DTYPE, enumerated, factor_fields, side_by_side
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import fields
+from support.factor_cases import DTYPE, enumerated, factor_fields, side_by_side
+from support.strategies import fields
 from torch.testing import assert_close
 
 from accord import FactorField, OrFactors, PairwiseField, TableFactors, propagate

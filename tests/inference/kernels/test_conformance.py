@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inference.kernel_cases import EXACT, SINGLE, assert_same, barred, problem_of, random_field, requires
-from strategies import fields, union
+from support.strategies import fields, union
 from torch.testing import assert_close
 
 from accord import PairwiseField, enumerate_beliefs, propagate

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import torch
-from matrix import matrix
+from support.matrix import matrix
 from torch.testing import assert_close
 
 from accord import PairwiseField, propagate

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from inference.factor_cases import factor_fields
-from strategies import DTYPE
+from support.strategies import DTYPE
 
 from accord import FactorField, ParityFactors, TableFactors
 from accord.errors import InfeasibleError

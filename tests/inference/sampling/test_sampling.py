@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from strategies import DTYPE, union
+from support.strategies import DTYPE, union
 
 from accord import PairwiseField, enumerate_beliefs
 from accord.errors import FieldError, InfeasibleError, InputTypeError, OptionError, TooLargeError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from inference.search_cases import small_fields, transmitters
-from strategies import union
+from support.strategies import union
 
 from accord import PairwiseField, maximise
 from accord.inference import eliminate_beliefs

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 from inference.search_cases import colouring, glass, small_fields, transmitters
-from strategies import union
+from support.strategies import union
 
 from accord.inference import eliminate_beliefs
 from accord.inference.search import _dual, _native, _reference

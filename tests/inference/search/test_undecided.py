@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from inference.search_cases import glass, grid_edges, small_fields
-from strategies import fields, union
+from support.strategies import fields, union
 
 from accord import PairwiseField, enumerate_beliefs, propagate
 from accord.errors import InfeasibleError

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import DTYPE, edge_lists, fields, union
+from support.strategies import DTYPE, edge_lists, fields, union
 from torch.testing import assert_close
 
 from accord import FactorField, OrFactors, PairwiseField, TableFactors, enumerate_beliefs, propagate

@@ -4,8 +4,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import DTYPE
-from triangle_cases import all_pairs, combined, joint_marginals, junction_trees, loopy_graphs, random_field
+from support.strategies import DTYPE
+from support.triangle_cases import all_pairs, combined, joint_marginals, junction_trees, loopy_graphs, random_field
 
 from accord import PairwiseField, enumerate_beliefs, propagate
 from accord.errors import InfeasibleError, InputTypeError

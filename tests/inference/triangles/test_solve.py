@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from triangle_cases import DTYPE, all_pairs, combined, joint_marginals, random_field
+from support.triangle_cases import DTYPE, all_pairs, combined, joint_marginals, random_field
 
 from accord import PairwiseField, enumerate_beliefs
 from accord.errors import InfeasibleError

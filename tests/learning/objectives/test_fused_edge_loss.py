@@ -5,8 +5,8 @@ import torch
 from encoders.encoder_cases import ATTRIBUTES, FEATURES, SEEDS, random_batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.triton_interpreter import DEVICE
 from torch_geometric.data import Data
-from triton_interpreter import DEVICE
 
 from accord.encoders import GCN, BilinearScorer, LinearScorer, Noise
 from accord.graphs import GraphBatch

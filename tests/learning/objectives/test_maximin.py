@@ -3,7 +3,7 @@
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import fields
+from support.strategies import fields
 from torch.testing import assert_close
 
 from accord import PairwiseField, enumerate_beliefs

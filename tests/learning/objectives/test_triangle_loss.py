@@ -1,8 +1,8 @@
 """The proxy problem of triangles, and the maximin game of a field with them."""
 
 import torch
+from support.triangle_cases import random_field
 from torch_geometric.data import Data
-from triangle_cases import random_field
 
 from accord.graphs import GraphBatch, topology_triangles
 from accord.inference import eliminate_beliefs

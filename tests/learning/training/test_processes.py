@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from learning.process_cases import CASES, EPOCHS, train, train_together
-from matrix import matrix
+from support.matrix import matrix
 from torch.testing import assert_close
 
 from accord.errors import OptionError

@@ -22,7 +22,7 @@ from learning.training_cases import (
     same,
     with_training,
 )
-from made_recipes import recipe_for
+from support.made_recipes import recipe_for
 from torch.testing import assert_close
 from torch_geometric.data import Data
 

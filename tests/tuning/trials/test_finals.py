@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from made_searches import BUDGET, SPACE, made_problem
+from support.made_searches import BUDGET, SPACE, made_problem
 
 from accord.encoders import MLP
 from accord.tuning import Final, SearchBudget, Settings, markdown_table, search, trial_rows

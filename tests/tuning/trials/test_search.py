@@ -7,8 +7,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import torch
-from made_graphs import made_trees
-from made_searches import BUDGET, SPACE, made_problem, table
+from support.made_graphs import made_trees
+from support.made_searches import BUDGET, SPACE, made_problem, table
 from torch_geometric.data import Data
 
 from accord.encoders import GCN, MLP

@@ -3,8 +3,8 @@
 import pytest
 import torch
 from encoders.encoder_cases import random_batch
-from matrix import matrix
-from triton_interpreter import DEVICE
+from support.matrix import matrix
+from support.triton_interpreter import DEVICE
 
 from accord.encoders import Noise
 from accord.encoders.replica._attention import attend

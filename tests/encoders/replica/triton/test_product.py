@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from triton_interpreter import DEVICE
+from support.triton_interpreter import DEVICE
 
 from accord.encoders.replica._operators import multiply, silence_beta_warning
 from accord.encoders.replica.triton import _product

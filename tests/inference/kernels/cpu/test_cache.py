@@ -4,7 +4,7 @@ import os
 import stat
 
 import pytest
-from separate_process import run_separately
+from support.separate_process import run_separately
 
 from accord.inference.kernels.cpu import _build, _cache
 from accord.inference.kernels.cpu import _solve as _native

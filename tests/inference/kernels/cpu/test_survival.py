@@ -1,7 +1,7 @@
 """Calls that once ended the process: each gives the right result or an error, and the next call works."""
 
 import pytest
-from separate_process import run_separately
+from support.separate_process import run_separately
 
 from accord.inference.kernels.cpu import _solve as _native
 

@@ -3,7 +3,7 @@
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import edge_lists, fields
+from support.strategies import edge_lists, fields
 
 from accord import propagate
 from accord.inference.kernels.reference._levels import centre_levels

@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import DTYPE, fields, union
+from support.strategies import DTYPE, fields, union
 from torch.testing import assert_close
 
 from accord import PairwiseField, enumerate_beliefs, propagate

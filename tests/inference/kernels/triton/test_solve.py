@@ -10,8 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inference.kernel_cases import EXACT, SINGLE, assert_same, barred, problem_of, random_field
-from matrix import matrix
-from strategies import fields
+from support.matrix import matrix
+from support.strategies import fields
 
 from accord import PairwiseField, propagate
 from accord._triton import jit, tl

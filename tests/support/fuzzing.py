@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from breaking import (
+from support.breaking import (
     BAD_COUNTS,
     COUNTS,
     DATA,
@@ -39,8 +39,7 @@ from breaking import (
     too_short,
     wrong_object,
 )
-from torch import Tensor
-from valid_arguments import (
+from support.valid_arguments import (
     batch_of,
     build_data,
     carry_arguments,
@@ -68,6 +67,7 @@ from valid_arguments import (
     topology_arguments,
     with_field,
 )
+from torch import Tensor
 
 import accord
 from accord import PairwiseField

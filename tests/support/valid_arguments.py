@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import torch
-from breaking import Arguments, Random
+from support.breaking import Arguments, Random
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from made_graphs import made_trees
+from support.made_graphs import made_trees
 
 from accord.encoders import GCN, MLP
 from accord.learning import TrainingOptions

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import torch
 from hypothesis import strategies as st
-from strategies import DTYPE, edge_lists
+from support.strategies import DTYPE, edge_lists
 
 from accord import PairwiseField
 from accord.field import Combination, Pseudomarginals

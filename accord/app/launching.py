@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import IO
 
-from accord._launched import launched_devices
+from accord._launched import free_port, launched_devices
 from accord.app.console import LOST_PROCESS
 from accord.app.settings import FitSettings
 from accord.errors import OptionError
@@ -80,12 +79,9 @@ def launch(settings: FitSettings, command: Sequence[str]) -> int:
 
 def _environments(count: int) -> Iterator[Mapping[str, str]]:
     """The environment of each process, as torchrun would set it."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
     threads = os.environ.get("OMP_NUM_THREADS", str(max((os.cpu_count() or 1) // count, 1)))
     shared = {"WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "GROUP_RANK": 0, "OMP_NUM_THREADS": threads}
-    shared |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    shared |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
     for rank in range(count):
         own = {**shared, "RANK": rank, "LOCAL_RANK": rank}
         yield {**os.environ, **{name: str(value) for name, value in own.items()}}

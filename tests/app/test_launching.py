@@ -12,10 +12,10 @@ from safetensors.torch import load_file
 from support.command_line import QUICK, call
 from support.matrix import matrix
 
-from accord._launched import NEEDED
+from accord._launched import NEEDED, PORTS, free_port
 from accord.app import launching
 from accord.app.settings import FitSettings
-from accord.errors import OptionError
+from accord.errors import AccordError, OptionError
 
 TWO = FitSettings(devices=2)
 
@@ -37,9 +37,7 @@ def run_accord(*arguments):
 
 def run_on_two_machines(*arguments):
     """What torchrun does with one process on each of two machines, which are this one."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        meeting = f"127.0.0.1:{free.getsockname()[1]}"
+    meeting = f"127.0.0.1:{free_port()}"
     machines = ["--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-endpoint", meeting]
     command = [sys.executable, "-m", "torch.distributed.run", *machines, "-m", "--", "accord", *map(str, arguments)]
     return finished([start(command), start(command)])
@@ -157,3 +155,14 @@ def test_a_search_is_not_shared(data_folder):
 
     with pytest.raises(OptionError, match="search tries settings in one process"):
         NodeClassifier(search=2, devices=2).resolve_recipe()
+
+
+def test_processes_meet_at_a_port_that_nothing_else_is_given(monkeypatch):
+    """Systems choose ports of outgoing connections, and of listeners that name none, from 32768 up."""
+    with socket.socket() as listening:
+        listening.bind(("", free_port()))
+        taken = listening.getsockname()[1]
+        assert taken in PORTS and PORTS.stop <= 32768
+        monkeypatch.setattr("random.SystemRandom.sample", lambda self, ports, count: [taken, taken])
+        with pytest.raises(AccordError, match="No port from 20000 to 29999 is free"):
+            free_port()

@@ -5,7 +5,6 @@ process of several, each of which writes what it ended with. FILES are training 
 """
 
 import os
-import socket
 import subprocess
 import sys
 import warnings
@@ -15,6 +14,7 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
+from accord._launched import free_port
 from accord.datasets import GraphFiles
 from accord.encoders import GAT, GCN, GCNII, MLP, AgreementScorer, BilinearScorer, LinearScorer
 from accord.encoders.scorers.triangles import AgreementTriangles
@@ -101,12 +101,6 @@ def train(name, folder, devices=1, epochs=EPOCHS, graphs=TRAIN):
         warnings.simplefilter("ignore", UnusedLabelsWarning)
         run = TrainingRun(graphs, VAL, Path(folder, name), weights=weights)
         return method(recipe, "node").fit(run, SHAPE, Replicas((3, 5)))
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 def start_processes(arguments, count, **changes):

@@ -1,7 +1,5 @@
 """`accord predict --parts`: the labels of processes, and of one process, are the same."""
 
-import socket
-
 import pyarrow.parquet
 import pytest
 import torch
@@ -10,6 +8,7 @@ from distributed.in_parts import run_in_parts
 from distributed.model_cases import SOMETIMES, fit, labelled
 from support.command_line import call
 
+from accord._launched import free_port
 from accord.datasets import write_graph
 from accord.distributed import write_parts
 
@@ -55,10 +54,7 @@ def test_processes_that_the_command_starts(case, tmp_path):
 
 def test_processes_of_a_launcher(case, tmp_path):
     folder, model, data = case
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    said = run_in_parts(predict_launched, 4, port, folder / "spn", folder / "graph", tmp_path / "out")
+    said = run_in_parts(predict_launched, 4, free_port(), folder / "spn", folder / "graph", tmp_path / "out")
     assert "150 rows in 4 parts" in said[0][0] and "already" in said[0][1]
     assert all(one == (None, None) for one in said[1:])
     found = read(tmp_path / "out", data)

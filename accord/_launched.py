@@ -1,4 +1,4 @@
-"""What the environment says of the processes that a launcher, such as torchrun, has started for one job."""
+"""Processes of a job that a launcher, such as torchrun, has started: what the environment says, and where they meet."""
 
 import os
 import random
@@ -8,7 +8,7 @@ from accord.errors import AccordError
 
 NEEDED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torchrun sets in each process
 LOCAL_COUNT = "LOCAL_WORLD_SIZE"  # processes of this machine
-PORTS = range(20_000, 30_000)  # no system gives these to outgoing connections
+PORTS = range(20_000, 30_000)  # systems, as they are set up usually, give these to no outgoing connection
 
 
 def launched_processes() -> int | None:

@@ -12,14 +12,12 @@ RESULTS = ROOT / "results" / "sequences"
 
 @pytest.fixture(scope="module")
 def study():
-    folder = str(ROOT / "benchmarks" / "structures")
-    sys.path.insert(0, folder)
-    spec = importlib.util.spec_from_file_location(
-        "benchmark_sequences", ROOT / "benchmarks" / "structures" / "sequences.py"
-    )
+    folder = ROOT / "benchmarks" / "structures"
+    sys.path.insert(0, str(folder))
+    spec = importlib.util.spec_from_file_location("benchmark_sequences", folder / "sequences.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    sys.path.remove(folder)
+    sys.path.remove(str(folder))
     return module
 
 

@@ -126,8 +126,7 @@ def graph_kinds(field: TriangleField) -> Tensor:
         owner = field.graph[field.edge_index[0]]
         edges = torch.bincount(owner, minlength=field.num_graphs)
         nodes = torch.bincount(field.graph, minlength=field.num_graphs)
-        per_edge = torch.bincount(field.triangles.side.flatten(), minlength=field.num_edges)
-        most = torch.zeros_like(edges).scatter_reduce_(0, owner, per_edge, "amax")
+        most = torch.zeros_like(edges).scatter_reduce_(0, owner, _per_edge(field), "amax")
         kinds = torch.where(most <= MOST_TRIANGLES, REGIONS, FACTORS)
         tried = (edges <= SMALL_GRAPH) | (edges <= SPARSE * nodes)
         size = max(int(math.log(LARGEST_TABLE) / math.log(max(field.num_states, 2))), 1)
@@ -162,8 +161,8 @@ def _as_factors(field: TriangleField) -> FactorField:
     two triangles share an edge.
     """
     triangles = field.triangles
-    per_edge = torch.bincount(triangles.side.flatten(), minlength=field.num_edges)
-    alone = _alone(field)
+    per_edge = _per_edge(field)
+    alone = (per_edge == 0).nonzero().flatten()
     shares = (field.edge / per_edge.clamp(min=1)[:, None, None])[..., triangles.side, :, :]
     shares = torch.where(triangles.turned[..., None, None], shares.mT, shares)
     tables = field.triangle
@@ -176,14 +175,14 @@ def _as_factors(field: TriangleField) -> FactorField:
     return FactorField(field.node, groups, field.graph, field.states, field.num_graphs)
 
 
-def _alone(field: TriangleField) -> Tensor:
-    """Edges without triangles."""
-    return (torch.bincount(field.triangles.side.flatten(), minlength=field.num_edges) == 0).nonzero().flatten()
+def _per_edge(field: TriangleField) -> Tensor:
+    """How many triangles each edge has [edges]."""
+    return torch.bincount(field.triangles.side.flatten(), minlength=field.num_edges)
 
 
 def _by_factors(field: TriangleField, semiring: Semiring, damping: float, max_sweeps: int | None) -> SolvedBeliefs:
     """Propagation on factors; see `_as_factors`."""
-    triangles, alone = field.triangles, _alone(field)
+    triangles, alone = field.triangles, (_per_edge(field) == 0).nonzero().flatten()
     beliefs = propagate(_as_factors(field), semiring, damping, max_sweeps=max_sweeps)
     pair, triangle = beliefs.factors
     assert pair is not None and triangle is not None
